@@ -18,7 +18,6 @@ pub struct Agent {
     /// The machine.
     pub machine: Driven<Dcbx>,
     mac: MacAddr,
-    may_begin: bool,
     /// Settings in force with a peer that supports DCBX.
     agreed: Option<DcbSettings>,
 }
@@ -33,7 +32,7 @@ impl Agent {
     /// Without a link, as part of a recording.
     pub fn recorded(mac: MacAddr, interface: &str, willing: bool, id: Machine, recording: &Recording) -> Agent {
         let machine = Dcbx::new(DcbxConfig::new(mac, interface, SYSTEM, willing));
-        Agent { machine: Driven::new(machine, id, recording), mac, may_begin: false, agreed: None }
+        Agent { machine: Driven::new(machine, id, recording), mac, agreed: None }
     }
 
     /// Returns the MAC address of the port.
@@ -43,7 +42,7 @@ impl Agent {
 
     /// Returns whether the peer supports DCBX and FCoE frames are carried without loss.
     pub fn may_begin(&self) -> bool {
-        self.may_begin
+        self.agreed.as_ref().is_some_and(DcbSettings::carries_fcoe)
     }
 
     /// Returns the settings that are in force with a peer that supports DCBX.
@@ -79,7 +78,6 @@ impl Agent {
         match output {
             Output::Send(pdu) => Some(pdu),
             Output::InForce { settings, peer } => {
-                self.may_begin = peer && settings.carries_fcoe();
                 tracing::info!(mac = %self.mac, peer, fcoe = settings.carries_fcoe(), "DCBX");
                 self.agreed = peer.then_some(settings);
                 None

@@ -51,7 +51,7 @@ pub fn fcoe_paths_without(lab: &Lab, broken: &BTreeSet<u16>) -> Vec<FcoePath> {
         vlans.iter().map(|&vlan| (vlan, ethernet_groups_without(lab, vlan, broken))).collect()
     };
     let whole = groups_without(&BTreeSet::new());
-    let left = groups_without(broken);
+    let left = if broken.is_empty() { whole.clone() } else { groups_without(broken) };
     let joins = |groups: &[Option<u16>], [a, b]: [u16; 2]| {
         let [a, b] = [a, b].map(|number| groups[interfaces[usize::from(number)].link]);
         a.is_some() && a == b

@@ -5,7 +5,7 @@ use super::Lab;
 use super::dark::{ethernet_links_down_at_start, infiniband_links_down_at_start};
 use super::ethernet::ethernet_groups_without;
 use super::infiniband::infiniband_groups_without;
-use super::subnet::SubnetRoutes;
+use super::subnet::SubnetGraph;
 use crate::config::SubnetRouting;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +43,8 @@ struct Session {
 pub struct SessionReach<'l> {
     lab: &'l Lab,
     network: Network,
+    /// The subnet, if its routing engine may leave joined interfaces without a path.
+    subnet: Option<SubnetGraph<'l>>,
     /// Switches at the ends of each link.
     switches: Vec<[Option<u16>; 2]>,
     number_of_switches: u16,
@@ -71,6 +73,7 @@ impl<'l> SessionReach<'l> {
         SessionReach {
             lab,
             network: Network::Ethernet,
+            subnet: None,
             switches: lab.ethernet_links.iter().map(|link| ends(&mut link.switches())).collect(),
             number_of_switches: lab.ethernet_switches.len() as u16,
             dark: ethernet_links_down_at_start(lab),
@@ -96,6 +99,7 @@ impl<'l> SessionReach<'l> {
         SessionReach {
             lab,
             network: Network::Infiniband,
+            subnet: (lab.infiniband.subnet.routing != SubnetRouting::MinHop).then(|| SubnetGraph::of(lab)),
             switches: lab.infiniband.links.iter().map(|link| ends(&mut link.switches())).collect(),
             number_of_switches: lab.infiniband.switches.len() as u16,
             dark: infiniband_links_down_at_start(lab),
@@ -147,7 +151,7 @@ impl<'l> SessionReach<'l> {
                 between.entry([a.min(b), a.max(b)]).or_default().push(number);
             }
         }
-        let may_cut = |links: &Vec<u16>| links.len() == 1 || self.is_routed();
+        let may_cut = |links: &Vec<u16>| links.len() == 1 || self.subnet.is_some();
         let alone = between.into_values().filter(may_cut).flatten();
         let links = self.only.keys().copied().chain(alone).map(NetworkPart::Link);
         links.chain((0..self.number_of_switches).map(NetworkPart::Switch)).collect()
@@ -173,15 +177,9 @@ impl<'l> SessionReach<'l> {
         self.sessions.keys().filter(|pair| !left.contains(pair)).copied().collect()
     }
 
-    /// Returns whether the paths of the network are those of a routing engine, which may leave
-    /// joined interfaces without a path.
-    fn is_routed(&self) -> bool {
-        self.network == Network::Infiniband && self.lab.infiniband.subnet.routing != SubnetRouting::MinHop
-    }
-
     /// Returns the sessions whose ends are joined without some links.
     fn joined_without(&self, broken: &BTreeSet<u16>) -> BTreeSet<(Pair, Session)> {
-        let routes = self.is_routed().then(|| SubnetRoutes::of(self.lab, broken));
+        let routes = self.subnet.as_ref().map(|subnet| subnet.routes(broken));
         let mut by_vlan = BTreeMap::new();
         let mut joined = BTreeSet::new();
         for (pair, sessions) in &self.sessions {

@@ -39,7 +39,38 @@ pub fn subnet_config(lab: &Lab) -> Config {
     }
 }
 
-/// Forwarding tables of the subnet of a lab without some links.
+/// The subnet of a lab with its LIDs, to be routed without some links.
+#[derive(Clone, Debug)]
+pub struct SubnetGraph<'l> {
+    lab: &'l Lab,
+    config: Config,
+    /// LIDs of the whole subnet, which stay when links fail.
+    lids: Lids,
+}
+
+impl<'l> SubnetGraph<'l> {
+    /// Returns the subnet of a lab that [`Lab::validate`] accepts.
+    pub fn of(lab: &'l Lab) -> SubnetGraph<'l> {
+        let (whole, config) = (graph(lab, &BTreeSet::new()), subnet_config(lab));
+        let first = managers(lab, &whole).next();
+        let lids = first.and_then(|first| manager::assign(&whole, first, &config).ok()).unwrap_or_default();
+        SubnetGraph { lab, config, lids }
+    }
+
+    /// Routes the subnet without the links in `broken`, as a simulation does.
+    pub fn routes(&self, broken: &BTreeSet<u16>) -> SubnetRoutes {
+        let fabric = graph(self.lab, broken);
+        let subnet = manager::sweep_parts(&fabric, managers(self.lab, &fabric), &self.config, &self.lids);
+        SubnetRoutes { fabric, switches: self.lab.infiniband.switches.len(), subnet }
+    }
+}
+
+/// Ports of the adapters, whose managers are in standby; the first one is the manager.
+fn managers(lab: &Lab, fabric: &Fabric) -> impl Iterator<Item = PortId> {
+    (lab.infiniband.switches.len()..fabric.nodes().len()).map(|node| PortId { node, port: 1 })
+}
+
+/// Forwarding tables of a subnet: [`SubnetGraph::routes`].
 pub struct SubnetRoutes {
     fabric: Fabric,
     switches: usize,
@@ -47,20 +78,6 @@ pub struct SubnetRoutes {
 }
 
 impl SubnetRoutes {
-    /// Routes the subnet of a lab that [`Lab::validate`] accepts, without the links in `broken`.
-    /// LIDs are those of the whole subnet, as the simulation has them.
-    pub fn of(lab: &Lab, broken: &BTreeSet<u16>) -> SubnetRoutes {
-        let whole = graph(lab, &BTreeSet::new());
-        let switches = lab.infiniband.switches.len();
-        let managers = || (switches..whole.nodes().len()).map(|node| PortId { node, port: 1 });
-        let config = subnet_config(lab);
-        let up = managers().next().and_then(|first| manager::bring_up(&whole, first, &config).ok());
-        let lids: Lids = up.map(|subnet| subnet.lids).unwrap_or_default();
-        let fabric = if broken.is_empty() { whole.clone() } else { graph(lab, broken) };
-        let subnet = manager::sweep_parts(&fabric, managers(), &config, &lids);
-        SubnetRoutes { fabric, switches, subnet }
-    }
-
     /// Reason for which the configured routing engine was replaced by `minhop`.
     pub fn refusal(&self) -> Option<Refusal> {
         self.subnet.as_ref()?.refusal
@@ -96,10 +113,14 @@ impl SubnetRoutes {
 fn graph(lab: &Lab, broken: &BTreeSet<u16>) -> Fabric {
     let mut fabric = Fabric::default();
     let links = &lab.infiniband.links;
-    for (number, _) in (0..).zip(&lab.infiniband.switches) {
-        let ends = links.iter().flat_map(|link| link.ends);
-        let own = ends.filter(|end| end.node == InfinibandNode::Switch(number));
-        let ports = own.map(|end| end.port + 1).max().unwrap_or(1);
+    let mut ports = vec![1_u16; lab.infiniband.switches.len()];
+    for end in links.iter().flat_map(|link| link.ends) {
+        if let InfinibandNode::Switch(switch) = end.node {
+            let ports = &mut ports[usize::from(switch)];
+            *ports = (*ports).max(end.port + 1);
+        }
+    }
+    for (number, ports) in (0..).zip(ports) {
         _ = fabric.switch(Guid(infiniband_switch_guid(number)), ports.into());
     }
     let interfaces = lab.infiniband_interfaces();

@@ -19,8 +19,8 @@ pub(super) fn virtual_link(lab: &Lab, element: &Element<'_>, ends: [Node; 2]) ->
     })
 }
 
-/// Returns the rate of Fibre Channel that is next to that of the slower interface. Reports name it;
-/// the frames have the rate of Ethernet.
+/// Returns the rate of Fibre Channel that is next to that of the slower interface, for drawings and
+/// estimates. Frames and results have the rate of Ethernet.
 pub(super) fn line_rate(lab: &Lab, ends: [Node; 2]) -> LineRate {
     let rate = ends.iter().filter_map(|end| rate_at(lab, *end)).min();
     match rate {

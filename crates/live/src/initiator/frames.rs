@@ -13,7 +13,6 @@ use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr};
 use sanloom_wire::fcoe::{self, Fcoe};
 use sanloom_wire::fip::Fip;
 use sanloom_wire::header::HEADER_BYTES;
-use sanloom_wire::pause::PriorityPause;
 use sanloom_wire::{FcId, Frame};
 use std::io;
 
@@ -91,17 +90,9 @@ impl Adapter {
             Some(EtherType::FCOE | EtherType::FIP) if !ours => self.port.count(reason::OTHER_VLAN, 1),
             Some(EtherType::FIP) => self.controller_input(now, ControllerInput::Fip { to, from, pdu: pdu.into() }),
             Some(EtherType::FCOE) => self.fcoe_in(now, (to, from), pdu, crc_is_right),
-            Some(EtherType::MAC_CONTROL) if self.paused(now, frame) => {}
+            Some(EtherType::MAC_CONTROL) if self.port.paused(now, frame) => {}
             _ => self.port.count(reason::OTHER_PROTOCOL, 1),
         }
-    }
-
-    /// Takes a frame of MAC control. Returns false if it is none that DCBX has agreed on.
-    fn paused(&mut self, now: Instant, frame: &FrameBuf) -> bool {
-        let Ok(pause) = PriorityPause::parse(frame.bytes()) else { return false };
-        let is_agreed = self.port.egress.pause(now, &pause);
-        self.port.pauses_received += u64::from(is_agreed);
-        is_agreed
     }
 
     fn fcoe_in(&mut self, now: Instant, (to, from): (MacAddr, MacAddr), pdu: &[u8], crc_is_right: bool) {

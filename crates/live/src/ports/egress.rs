@@ -236,10 +236,15 @@ impl Egress {
         bytes
     }
 
+    /// Queues whose frames the peer does not accept, as a mask.
+    fn stopped(&self) -> u16 {
+        if self.blocked { self.used } else { self.used & u16::from(self.paused) }
+    }
+
     /// Time at which the hold time of the first frame ends that the peer does not accept; `None` if
     /// it accepts all of them.
     pub fn expires(&self, hold_time: Span) -> Option<Instant> {
-        let stopped = if self.blocked { self.used } else { self.used & u16::from(self.paused) };
+        let stopped = self.stopped();
         if stopped == 0 {
             return None;
         }
@@ -258,7 +263,7 @@ impl Egress {
     pub fn expire(&mut self, now: Instant, hold_time: Span, pool: &mut Pool) -> u64 {
         let before = self.frames;
         while self.expires(hold_time).is_some_and(|at| at <= now) {
-            let stopped = if self.blocked { self.used } else { self.used & u16::from(self.paused) };
+            let stopped = self.stopped();
             for queue in (0..=CONTROL).filter(|queue| stopped & 1 << queue != 0) {
                 let kept = self.kept(queue);
                 while self.queues[queue].get(kept).is_some_and(|first| first.since + hold_time <= now) {

@@ -19,6 +19,7 @@ pub use stream::Stream;
 
 use crate::frame::{FrameBuf, Pool};
 use sanloom_scsi::time::Instant;
+use sanloom_wire::pause::PriorityPause;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -287,6 +288,15 @@ impl EthernetPort {
                 }
             }
         }
+    }
+
+    /// Takes a frame of MAC control from the peer. Returns false if it is none that DCBX has agreed
+    /// on.
+    pub fn paused(&mut self, now: Instant, frame: &FrameBuf) -> bool {
+        let Ok(pause) = PriorityPause::parse(frame.bytes()) else { return false };
+        let is_agreed = self.egress.pause(now, &pause);
+        self.pauses_received += u64::from(is_agreed);
+        is_agreed
     }
 
     /// Adds dropped frames to the counter of a reason.

@@ -279,12 +279,8 @@ impl Ports {
     /// Takes a frame of MAC control from the peer of a port. Returns false if it is none that DCBX
     /// has agreed on.
     pub fn paused(&mut self, now: Instant, number: usize, frame: &FrameBuf) -> bool {
-        let Ok(pause) = PriorityPause::parse(frame.bytes()) else { return false };
-        let ethernet = &mut self.list[number].ethernet;
-        let is_agreed = ethernet.egress.pause(now, &pause);
-        ethernet.pauses_received += u64::from(is_agreed);
         self.mark(number);
-        is_agreed
+        self.list[number].ethernet.paused(now, frame)
     }
 
     /// Updates the interests of the ports that have changed.

@@ -1,19 +1,16 @@
 //! Frames of Ethernet as bytes: pause frames, and segments of TCP that carry iSCSI.
 
 use crate::iscsi::Seen;
-use crate::net::ethernet::{LONGEST_QUANTA, ObservedPacket, PRIORITIES, Packet};
+use crate::net::ethernet::{LONGEST_QUANTA, ObservedPacket, Packet};
 use crate::world::World;
 use sanloom_fc::config::VlanNumbers;
 use sanloom_scsi::random::mix;
 use sanloom_transport::tcp::{Ecn, Flags, Segment};
 use sanloom_wire::ether::{EtherHeader, EtherType, MIN_FRAME_BYTES, MacAddr, VlanTag};
+use sanloom_wire::pause::PriorityPause;
 use sanloom_wire::tcp::{Ipv4Header, MAX_BLOCKS, TcpHeader, TcpOptions, TcpPacket};
 use std::net::SocketAddrV4;
 
-/// Destination of pause frames (IEEE 802.1Qbb, and IEEE 802.3 annex 31B).
-const PAUSE_GROUP: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x01]);
-/// Opcode of a pause per priority (IEEE 802.3 annex 31D).
-const PAUSE_OPCODE: u16 = 0x0101;
 /// Port of iSCSI (RFC 7143, section 4.2.7.1).
 const ISCSI_PORT: u16 = 3260;
 /// Don't fragment.
@@ -44,14 +41,8 @@ pub(super) fn mac(interface: u16) -> MacAddr {
 /// Appends a pause frame of the sender of a line.
 fn pause(line: u32, named: u8, stop: u8, out: &mut Vec<u8>) {
     let [_, a, b, c] = line.to_be_bytes();
-    let from = MacAddr([0x02, 0, 1, a, b, c]);
-    EtherHeader { to: PAUSE_GROUP, from, tag: None, ether_type: EtherType::MAC_CONTROL }.emit(out);
-    out.extend(PAUSE_OPCODE.to_be_bytes());
-    out.extend(u16::from(named).to_be_bytes());
-    for priority in 0..PRIORITIES {
-        let quanta = if stop & 1 << priority != 0 { LONGEST_QUANTA as u16 } else { 0 };
-        out.extend(quanta.to_be_bytes());
-    }
+    let quanta = |priority: usize| if stop & 1 << priority != 0 { LONGEST_QUANTA as u16 } else { 0 };
+    PriorityPause { named, quanta: std::array::from_fn(quanta) }.emit(MacAddr([0x02, 0, 1, a, b, c]), out);
 }
 
 /// Address of a host's interface, and of a portal.

@@ -58,6 +58,8 @@ pub struct FcoePlane {
     changed: Vec<u16>,
     /// Frames that a capture may read, by position.
     seen: Option<Vec<Option<Box<SeenFrame>>>>,
+    /// Positions without a frame that a capture may still read.
+    read: Vec<u32>,
 }
 
 /// A lane of a virtual link.
@@ -135,6 +137,14 @@ impl FcoePlane {
         self.seen.get_or_insert_default();
     }
 
+    /// Forgets the contents of frames that have arrived or were lost. Call it when a capture has read
+    /// them.
+    pub fn forget(&mut self) {
+        let Some(seen) = &mut self.seen else { return };
+        self.read.iter().for_each(|position| seen[*position as usize] = None);
+        self.free.append(&mut self.read);
+    }
+
     /// Returns the contents of a frame; only while frames are kept.
     pub fn seen(&self, packet: &Packet) -> Option<&SeenFrame> {
         self.seen.as_ref()?.get(packet.position as usize)?.as_deref()
@@ -163,12 +173,14 @@ impl FcoePlane {
         }
     }
 
-    /// Removes a frame from Ethernet. Positions of a run with a capture are used once only.
+    /// Removes a frame from Ethernet. A capture may read its contents until [`FcoePlane::forget`].
     fn remove(&mut self, position: u32) -> Carried {
         let carried = self.frames[position as usize];
         self.frames[position as usize].is_alive = false;
         if self.seen.is_none() {
-            self.free.push(position);
+            self.free.push(position)
+        } else {
+            self.read.push(position)
         }
         carried
     }

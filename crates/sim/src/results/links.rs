@@ -58,8 +58,12 @@ fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64, burst: f64
         data_bytes: count.data_bytes,
         throughput_bytes_per_s: per_s(count.data_bytes, view.measured_ps),
         utilisation: (ratio(view.busy_ps(number), view.measured_ps) * burst).min(1.0),
-        idle_words: words(link, view.measured_ps - down_ps.min(view.measured_ps))
-            .saturating_sub(count.bytes / WORD_BYTES + r_rdys),
+        // Ethernet below a virtual link has no fill words.
+        idle_words: match link.fcoe {
+            Some(_) => 0,
+            None => words(link, view.measured_ps - down_ps.min(view.measured_ps))
+                .saturating_sub(count.bytes / WORD_BYTES + r_rdys),
+        },
         r_rdys,
         credit_wait_s: s_of_ps(count.credit_wait_ps),
         credit_wait_fraction: ratio(count.credit_wait_ps.min(view.measured_ps), view.measured_ps),

@@ -13,14 +13,19 @@ use sanloom_fc::config::{EthernetFault, EthernetNode, Picos};
 /// Begins or ends a fault.
 pub(super) fn apply(world: &mut World, fault: EthernetFault, ends: bool) {
     match fault {
-        EthernetFault::LinkDown { link } | EthernetFault::PortDown { link, .. } => hold(world, link, ends),
+        EthernetFault::LinkDown { link } | EthernetFault::PortDown { link, .. } => {
+            hold(world, link, ends);
+            fcoe::update(world);
+        }
         EthernetFault::LinkUp { link } => {
             world.ethernet_faults.clear(link);
             update(world, link);
+            fcoe::update(world);
         }
         EthernetFault::SwitchReset { switch } => {
             world.ethernet_faults.stop(switch, ends);
             update_all(world, EthernetNode::Switch(switch));
+            fcoe::update(world);
         }
         EthernetFault::FrameLoss { link, direction, probability } => {
             for line in lanes(link, direction) {
@@ -45,7 +50,6 @@ pub(super) fn apply(world: &mut World, fault: EthernetFault, ends: bool) {
             }
         }
     }
-    fcoe::update(world);
 }
 
 /// Adds a fault that keeps a link down, or removes it.

@@ -184,6 +184,45 @@ fn a_virtual_link_ends_with_its_ethernet_and_returns() {
     }
 }
 
+/// Without light at neither end, a virtual link ends when 2.5 periods of keep-alives are missing.
+#[test]
+fn a_break_between_switches_ends_a_virtual_link_after_the_keep_alives() {
+    let trunk = r#"
+[ethernet_switch.far]
+pfc = 3
+[host.other]
+[[link]]
+name = "other-far"
+from = "other"
+to = "far"
+rate = "10GbE"
+mtu = 2500
+[[link]]
+name = "trunk"
+from = "far"
+to = "tor"
+rate = "10GbE"
+mtu = 2500
+[[link]]
+name = "beyond"
+from = "other"
+to = "fcf"
+ethernet = { vlan = 100 }
+[[fault]]
+kind = "link-down"
+link = "trunk"
+at = "150ms"
+"#;
+    for (length, expected) in [("for = \"20ms\"", 0.0), ("for = \"100ms\"", 0.05)] {
+        let text = format!("{READS}\n{trunk}{length}\n");
+        let mut lab = (*lab("10GbE", "16GFC", PFC, "", &text)).clone();
+        let fcoe = lab.live.fcoe.first_mut().expect("the forwarder");
+        fcoe.keep_alive = Picos::from_ms(20);
+        let down_s = link(&labs::run(&Arc::new(lab)), "beyond").down_s;
+        assert!((down_s - expected).abs() < 1e-6, "{length}: {down_s} s");
+    }
+}
+
 #[test]
 fn a_slow_interface_beside_the_adapter_does_not_slow_its_virtual_link() {
     let slow = "[[link]]\nname = \"slow\"\nfrom = \"server\"\nto = \"tor\"\nrate = \"1GbE\"\nvlans = [200]\n";

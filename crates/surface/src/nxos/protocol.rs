@@ -38,20 +38,10 @@ pub fn answer(session: &mut Session<'_>, body: &[u8], is_rpc: bool) -> Value {
             false => refused("", &Value::Null, "400", "Request message is invalid"),
         };
     };
-    let answer = match message.get("ins_api") {
+    match message.get("ins_api") {
         Some(ins_api) => ins(session, ins_api),
         None if is_rpc || message.get("jsonrpc").is_some() || message.is_array() => rpc(session, &message),
         None => refused("", &Value::Null, "400", "Request message is invalid"),
-    };
-    session.finish();
-    answer
-}
-
-impl Session<'_> {
-    /// Ends the request.
-    fn finish(&mut self) {
-        // The outputs have the result of the commit already; what is left here failed before.
-        let _ = self.commit_touched();
     }
 }
 
@@ -93,20 +83,21 @@ fn ins(session: &mut Session<'_>, message: &Value) -> Value {
     }
     let is_text = kind != "cli_show" && kind != "cli_show_array";
     let (mut outputs, mut budget) = (Vec::new(), Budget(0));
+    let mut changed = None;
     for (at, command) in commands.iter().enumerate() {
-        let mut outcome = run(session, command, permitted, is_text);
-        let ends = permitted == Permitted::Changes && (outcome.is_err() || at + 1 == commands.len());
-        if ends {
-            // Changes of the basic mode come into force here, also those before a failure.
-            let committed = session.commit_touched();
-            outcome = outcome.and_then(|shown| committed.map(|()| shown));
-        }
-        let outcome = budget.take(outcome);
-        let ends = ends || outcome == Err(Problem::TooLong);
+        let outcome = budget.take(run(session, command, permitted, is_text));
+        let ends = outcome.is_err() && (permitted == Permitted::Changes || outcome == Err(Problem::TooLong));
+        changed = if outcome.is_ok() { Some(at) } else { changed };
         outputs.push(output(command, kind, outcome));
         if ends {
             break;
         }
+    }
+    // Changes of the basic mode come into force here, also those before a failure.
+    if let Err(problem) = session.commit_touched()
+        && let Some(at) = changed
+    {
+        outputs[at] = output(commands[at], kind, Err(problem));
     }
     let outputs = if outputs.len() == 1 { outputs.remove(0) } else { Value::Array(outputs) };
     envelope(kind, version, outputs)
@@ -157,7 +148,9 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
     let (mut commands, mut shows) = (0, 0);
     // After a failed change, no later change of the message is made.
     let mut has_failed = false;
-    for (at, call) in calls.iter().enumerate() {
+    // Place and id of the last successful change, whose answer has the result of the commit.
+    let mut changed = None;
+    for call in calls {
         let id = call.get("id").filter(|id| id.is_number() || id.is_string()).cloned().unwrap_or(Value::Null);
         let line = call.pointer("/params/cmd").and_then(Value::as_str);
         let method = call.get("method").and_then(Value::as_str);
@@ -186,27 +179,34 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
             continue;
         }
         let mut outcome = calls_of(session, &lines, is_text);
-        if outcome.is_err() || at + 1 == calls.len() {
-            let committed = session.commit_touched();
-            outcome = outcome.and_then(|shown| committed.map(|()| shown));
+        if is_change && outcome.is_ok() {
+            changed = Some((answers.len(), id.clone()));
         }
         has_failed |= outcome.is_err();
-        let outcome = budget.take(outcome);
+        outcome = budget.take(outcome);
         let is_full = outcome == Err(Problem::TooLong);
         answers.push(match outcome {
             Ok(shown) => json!({"jsonrpc": "2.0", "result": result(shown, is_text, is_change), "id": id}),
-            Err(Problem::Busy) => rpc_error(&id, -32_603, "Internal error", &Problem::Busy.text()),
-            Err(problem) => {
-                let (_, code) = problem.code();
-                let text = problem.text();
-                rpc_error(&id, -32_602, "Invalid params", if text.is_empty() { code } else { &text })
-            }
+            Err(problem) => rpc_problem(&id, &problem),
         });
         if is_full {
             break;
         }
     }
+    if let Err(problem) = session.commit_touched()
+        && let Some((at, id)) = changed
+    {
+        answers[at] = rpc_problem(&id, &problem);
+    }
     if answers.len() == 1 { answers.remove(0) } else { Value::Array(answers) }
+}
+
+fn rpc_problem(id: &Value, problem: &Problem) -> Value {
+    if *problem == Problem::Busy {
+        return rpc_error(id, -32_603, "Internal error", &problem.text());
+    }
+    let (text, (_, code)) = (problem.text(), problem.code());
+    rpc_error(id, -32_602, "Invalid params", if text.is_empty() { code } else { &text })
 }
 
 /// Runs the commands of one call. Several commands have one text.

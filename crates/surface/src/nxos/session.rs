@@ -94,6 +94,7 @@ impl<'a> Session<'a> {
     /// Starts a request. Nothing is asked before the first command.
     pub fn new(room: Room<'a>, nx: &'a Shared) -> Session<'a> {
         let home = room.switch.clone();
+        nx.lock().renew(&room.who.session, room.now.elapsed);
         Session { room, nx, place: Place::Top, touched: BTreeSet::new(), home, switches: Vec::new() }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Maximum number of objects without members in a VSAN.
 pub const MAX_EMPTY: usize = 1_024;
@@ -72,6 +73,20 @@ pub struct PortSettings {
     pub trunk: Option<String>,
 }
 
+/// Time without a request after which pending changes of device aliases are lost, as those of zones.
+const PENDING_TIME: Duration = Duration::from_secs(300);
+
+impl Settings {
+    /// Drops pending changes of a session that made no request for [`PENDING_TIME`]. A request of
+    /// the session keeps its own.
+    pub fn renew(&mut self, session: &str, now: Duration) {
+        self.pending.take_if(|pending| now.saturating_sub(pending.used) >= PENDING_TIME);
+        if let Some(own) = self.pending.as_mut().filter(|pending| pending.session == session) {
+            own.used = now;
+        }
+    }
+}
+
 /// Changes of device aliases that wait for a commit.
 #[derive(Clone, Debug)]
 pub struct Pending {
@@ -79,6 +94,8 @@ pub struct Pending {
     pub session: String,
     /// User of the session.
     pub user: String,
+    /// Time of the last request of the session.
+    pub used: Duration,
     /// The changes in their order.
     pub changes: Vec<AliasChange>,
 }
@@ -108,5 +125,23 @@ impl Shared {
     /// Changes the settings of a VSAN.
     pub fn change<T>(&self, vsan: u16, change: impl FnOnce(&mut Vsan) -> T) -> T {
         change(self.lock().vsans.entry(vsan).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pending_aliases_are_lost_after_five_minutes_without_a_request_of_their_session() {
+        let at = Duration::from_secs;
+        let pending = Pending { session: "a".to_owned(), user: "admin".to_owned(), used: at(0), changes: Vec::new() };
+        let mut settings = Settings { pending: Some(pending), ..Settings::default() };
+        settings.renew("b", at(299));
+        settings.renew("a", at(299));
+        settings.renew("b", at(598));
+        assert!(settings.pending.is_some(), "the request at 299 s has renewed them");
+        settings.renew("b", at(599));
+        assert!(settings.pending.is_none());
     }
 }

@@ -228,6 +228,14 @@ proptest! {
     }
 }
 
+/// Calls that no command belongs to are bounded as well.
+#[test]
+fn a_list_with_more_calls_than_commands_are_permitted_has_one_answer() {
+    let calls = format!("[{}1]", "1,".repeat(100_000));
+    let answer = post(&mut interface(), ADMIN, "application/json-rpc", calls.as_bytes());
+    assert_eq!(answer["error"]["data"]["msg"], "Maximum number of commands exceeded\n");
+}
+
 /// The number of requests to the fabric is bounded by the number of commands, not by their text.
 #[test]
 fn a_list_of_ports_costs_one_table_of_the_fabric() {

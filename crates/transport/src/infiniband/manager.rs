@@ -37,10 +37,15 @@ pub struct Subnet {
 /// # Errors
 /// The subnet has more end ports than LIDs.
 pub fn bring_up(fabric: &Fabric, manager: PortId, config: &Config) -> Result<Subnet, OutOfLids> {
-    let discovered = discover(fabric, manager);
-    let lids = Lids::assign(fabric, &discovered, manager, config.lmc)?;
-    let routed = routing::route(fabric, &discovered, &lids, config);
-    Ok(Subnet { discovered, lids, engine: routed.engine, refusal: routed.refusal, tables: routed.tables })
+    Ok(sweep(fabric, manager, config, &assign(fabric, manager, config)?))
+}
+
+/// Gives LIDs to the end ports that the manager of a new subnet reaches.
+///
+/// # Errors
+/// The subnet has more end ports than LIDs.
+pub fn assign(fabric: &Fabric, manager: PortId, config: &Config) -> Result<Lids, OutOfLids> {
+    Lids::assign(fabric, &discover(fabric, manager), manager, config.lmc)
 }
 
 /// Sweeps a subnet whose links have changed, and computes its tables anew. End ports keep the LIDs

@@ -401,6 +401,7 @@ fn second(lab: &Managed, command: &str) -> String {
     answer["result"]["msg"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
+#[needs("curl")]
 #[test]
 fn each_virtual_fabric_of_a_chassis_is_a_vsan_with_its_own_zones() {
     let address = address_of(25);

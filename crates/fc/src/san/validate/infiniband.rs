@@ -7,7 +7,7 @@ use crate::config::{
     MAX_INFINIBAND_PORTS, MediumKind, PACKET_OVERHEAD_BYTES, SubnetRouting,
 };
 use crate::san::infiniband::infiniband_groups;
-use crate::san::{Lab, Place, ProblemKind, Section, SubnetRoutes};
+use crate::san::{Lab, Place, ProblemKind, Section, SubnetGraph, SubnetRoutes};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of interfaces, because the subnet has 49,151 unicast LIDs (IBA volume 1, 4.1.3),
@@ -357,7 +357,7 @@ fn routing(lab: &Lab, problems: &mut Problems) {
     if engine == SubnetRouting::MinHop || lab.infiniband.links.is_empty() {
         return;
     }
-    let routes = SubnetRoutes::of(lab, &BTreeSet::new());
+    let routes = SubnetGraph::of(lab).routes(&BTreeSet::new());
     let place = Place::of(Section::Subnet, 0).key("routing");
     if let Some(refusal) = routes.refusal() {
         problems.add(

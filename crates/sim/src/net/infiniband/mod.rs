@@ -389,11 +389,6 @@ impl InfinibandPlane {
         &mut self.lines[line as usize].chances
     }
 
-    /// Sets [`InfinibandPlane::errors_mut`].
-    pub fn set_errors(&mut self, line: u32, chances: [u32; 3]) {
-        *self.errors_mut(line) = chances;
-    }
-
     /// Starts to record the packets of a link.
     pub fn watch(&mut self, link: u16) {
         for line in [2 * usize::from(link), 2 * usize::from(link) + 1] {

@@ -77,8 +77,7 @@ impl Manager {
         }
         let at = PortId { node: self.at, port: 1 };
         if self.lids == Lids::default() {
-            let subnet = manager::bring_up(&fabric, at, &self.config).map_err(PlanError::Lids)?;
-            self.lids = subnet.lids;
+            self.lids = manager::assign(&fabric, at, &self.config).map_err(PlanError::Lids)?;
         }
         let standby = (self.switches..fabric.nodes().len()).map(|node| PortId { node, port: 1 });
         let managers = std::iter::once(at).chain(standby);

@@ -67,7 +67,7 @@ fn a_cable_needs_the_blocks_of_its_round_trip_and_of_its_packets() {
 fn a_lost_credit_update_heals_with_the_next_one() {
     let mut fabric = Fabric::new(star(2, SDR4));
     // All flow-control packets to the sender are lost for a while.
-    fabric.net.infiniband.set_errors(1, [0, 0, u32::MAX]);
+    *fabric.net.infiniband.errors_mut(1) = [0, 0, u32::MAX];
     for position in 0..20 {
         let packet = fabric.packet(0, 1, position, FULL);
         fabric.send(0, packet);
@@ -77,7 +77,7 @@ fn a_lost_credit_update_heals_with_the_next_one() {
     assert_eq!(arrived(&fabric, 1), 6);
     let lost = fabric.net.infiniband.fate.flow_lost;
     assert!((6 + 3..6 + 5).contains(&lost), "{lost}: the freed packets, and one each 262 us");
-    fabric.net.infiniband.set_errors(1, [0; 3]);
+    *fabric.net.infiniband.errors_mut(1) = [0; 3];
     fabric.run_to(1_000_000_000 + refresh_ps(Speed::Sdr) + 50_000_000);
     assert_eq!(arrived(&fabric, 1), 20);
     let lines = fabric.net.infiniband.lines();
@@ -87,14 +87,14 @@ fn a_lost_credit_update_heals_with_the_next_one() {
 #[test]
 fn the_blocks_of_a_lost_packet_return_with_the_total_of_its_sender() {
     let mut fabric = Fabric::new(star(2, SDR4));
-    fabric.net.infiniband.set_errors(0, [u32::MAX, 0, 0]);
+    *fabric.net.infiniband.errors_mut(0) = [u32::MAX, 0, 0];
     for position in 0..20 {
         let packet = fabric.packet(0, 1, position, FULL);
         fabric.send(0, packet);
     }
     fabric.run_to(100_000_000);
     assert_eq!(fabric.net.infiniband.fate.lost, 6, "200 blocks");
-    fabric.net.infiniband.set_errors(0, [0; 3]);
+    *fabric.net.infiniband.errors_mut(0) = [0; 3];
     fabric.run_to(2 * refresh_ps(Speed::Sdr));
     assert_eq!((arrived(&fabric, 1), fabric.net.infiniband.fate.lost), (14, 6));
 }

@@ -118,7 +118,7 @@ fn lost_packets_and_lost_credit_cost_time_and_no_message() {
         plan.seed = seed;
         let mut hosts = Hosts::new(plan);
         for line in 0..4 {
-            hosts.net.infiniband.set_errors(line, [u32::MAX / 200, u32::MAX / 200, u32::MAX / 20]);
+            *hosts.net.infiniband.errors_mut(line) = [u32::MAX / 200, u32::MAX / 200, u32::MAX / 20];
         }
         let end = hosts.connect([0, 1], CONFIG);
         hosts.pairs.post_receives(end + 1, 1_000);

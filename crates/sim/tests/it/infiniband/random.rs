@@ -234,7 +234,7 @@ fn compare(seed: u64) -> [u64; 5] {
                         plain.hold(interface, holds);
                     }
                     Action::Errors(line, chances) => {
-                        fabric.net.infiniband.set_errors(line, chances);
+                        *fabric.net.infiniband.errors_mut(line) = chances;
                         plain.lines[line as usize].chances = chances;
                     }
                 }

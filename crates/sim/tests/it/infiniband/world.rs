@@ -160,7 +160,7 @@ fn lost_packets_and_links_end_every_request() {
         let world = run_with(ENDS, |world, step| {
             let lines = world.net.infiniband.lines().len() as u32;
             let loss = if step < 50 { seed * 4_000_000 } else { 0 };
-            (0..lines).for_each(|line| world.net.infiniband.set_errors(line, [loss, loss / 2, loss]));
+            (0..lines).for_each(|line| *world.net.infiniband.errors_mut(line) = [loss, loss / 2, loss]);
             let link = (step as u32 + seed) % (lines / 2);
             if step < 50 && (step as u32 + seed).is_multiple_of(7) {
                 plane::set_link(&mut world.net, link, false);

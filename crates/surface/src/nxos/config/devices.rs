@@ -35,12 +35,13 @@ fn seen(session: &mut Session<'_>) -> Result<BTreeMap<String, String>, Problem> 
 
 /// Keeps a change for the commit. Without distribution it applies at once.
 fn change(session: &mut Session<'_>, change: AliasChange) -> Outcome {
-    let who = session.room.who.clone();
+    let (who, now) = (session.room.who.clone(), session.room.now.elapsed);
     let mut settings = session.nx.lock();
     let distributes = settings.distributes;
     let pending = settings.pending.get_or_insert_with(|| Pending {
         session: who.session.clone(),
         user: who.user.clone(),
+        used: now,
         changes: Vec::new(),
     });
     if pending.session != who.session {
@@ -51,7 +52,14 @@ fn change(session: &mut Session<'_>, change: AliasChange) -> Outcome {
     }
     pending.changes.push(change);
     drop(settings);
-    if distributes { done() } else { apply(session) }
+    if distributes {
+        return done();
+    }
+    let applied = apply(session);
+    if applied.is_err() {
+        session.nx.lock().pending = None;
+    }
+    applied
 }
 
 /// `device-alias name NAME pwwn WWN`.

@@ -86,13 +86,11 @@ pub fn fcns(session: &mut Session<'_>, values: &Values) -> Outcome {
     let aliases = alias_names(session)?;
     let places = if is_detailed { crate::fos::names::places(&mut session.room)? } else { BTreeMap::new() };
     let (mut text, mut all) = (String::new(), Vec::new());
-    for (vsan, own) in session.wanted(values.vsan())? {
+    for (vsan, _) in session.wanted(values.vsan())? {
         session.select(vsan)?;
-        let members: Vec<String> =
-            switches::members(&mut session.room)?.into_iter().map(|(row, _)| row.switch).collect();
-        let domains: BTreeMap<u8, String> = (session.room.switches()?.into_iter())
-            .filter(|row| row.switch == own.switch || members.contains(&row.switch))
-            .filter_map(|row| Some((row.domain?, row.switch)))
+        let domains: BTreeMap<u8, String> = switches::members(&mut session.room)?
+            .into_iter()
+            .filter_map(|(row, _)| Some((row.domain?, row.switch)))
             .collect();
         let objects = session.room.names()?.objects;
         if objects.is_empty() {
