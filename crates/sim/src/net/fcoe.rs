@@ -137,8 +137,8 @@ impl FcoePlane {
         self.seen.get_or_insert_default();
     }
 
-    /// Forgets the contents of frames that have arrived or were lost. Call it when a capture has read
-    /// them.
+    /// Forgets the contents of frames that have arrived or were lost. Call it when a capture has
+    /// read them.
     pub fn forget(&mut self) {
         let Some(seen) = &mut self.seen else { return };
         self.read.iter().for_each(|position| seen[*position as usize] = None);

@@ -73,7 +73,8 @@ pub struct PortSettings {
     pub trunk: Option<String>,
 }
 
-/// Time without a request after which pending changes of device aliases are lost, as those of zones.
+/// Time without a request after which pending changes of device aliases are lost, as those of
+/// zones.
 const PENDING_TIME: Duration = Duration::from_secs(300);
 
 impl Settings {
