@@ -229,6 +229,12 @@ impl Captures {
         }
     }
 
+    /// Returns whether no port is captured.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
     /// Returns whether the port is captured.
     #[inline]
     pub fn has(&self, point: CapturePoint) -> bool {

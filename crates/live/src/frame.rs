@@ -178,6 +178,12 @@ impl Pool {
             self.free.push(buffer);
         }
     }
+
+    /// Moves all buffers of another pool into this one.
+    pub fn append(&mut self, other: &mut Pool) {
+        let kept = KEPT.saturating_sub(self.free.len()).min(other.free.len());
+        self.free.extend(other.free.drain(..).take(kept));
+    }
 }
 
 #[cfg(test)]

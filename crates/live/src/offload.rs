@@ -6,19 +6,18 @@
 //! | FC CRC | a table, one byte at a time | [`Checksum::Simd`] |
 //! | large receive, "DDP" | the frames of a sequence are assembled, then copied | [`Placement`]: each frame goes directly to its position in the request's buffer |
 //! | large sequence | each frame gets a header of its own | [`Segmenter`]: one prototype, in which three fields change |
-//! | redirection table | one thread checks all frames | [`Spreader`]: several threads, selected by OX_ID or RX_ID |
+//!
+//! The redirection table, the fourth offload, gives the frames of an exchange to one of several
+//! threads that check them. The check takes less time than to wake a thread: with two threads, a
+//! tenth of the throughput was left. Therefore one thread checks all frames.
 
 use crate::frame::{FrameBuf, HEAD_BYTES};
 use sanloom_wire::crc;
 use sanloom_wire::ether::{ETHER_BYTES, EtherType, MacAddr, readdress};
 use sanloom_wire::fcoe::{self, Fcoe};
-use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FCtl, Header};
-use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 
-/// Selection of offloads. The default is the fastest: all except the threads.
+/// Selection of offloads. The default is the fastest: all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offloads {
     /// Implementation of the CRC.
@@ -27,13 +26,11 @@ pub struct Offloads {
     pub placement: Placement,
     /// Data frames are copied from one prototype.
     pub segmentation: bool,
-    /// Threads that check received frames; 0: the receiving thread checks them.
-    pub threads: u8,
 }
 
 impl Default for Offloads {
     fn default() -> Offloads {
-        Offloads { checksum: Checksum::Simd, placement: Placement::Unlimited, segmentation: true, threads: 0 }
+        Offloads { checksum: Checksum::Simd, placement: Placement::Unlimited, segmentation: true }
     }
 }
 
@@ -47,6 +44,13 @@ pub enum Checksum {
 }
 
 impl Checksum {
+    /// Returns true if a received frame is not FCoE or its CRC is right.
+    pub fn accepts(self, frame: &FrameBuf) -> bool {
+        let is_fcoe = frame.ether_type() == Some(EtherType::FCOE);
+        let pdu = frame.bytes().get(ETHER_BYTES..).filter(|_| is_fcoe);
+        pdu.and_then(|pdu| Fcoe::parse(pdu).ok()).is_none_or(|fcoe| self.agrees(&fcoe))
+    }
+
     /// Computes the CRC of a frame without its delimiters.
     pub fn of(self, frame: &[u8]) -> u32 {
         match self {
@@ -149,90 +153,6 @@ impl Segmenter {
     }
 }
 
-/// A frame, and whether its CRC is right; true for a frame that is not FCoE.
-type Checked = (FrameBuf, bool);
-
-/// Threads that check the CRC of received frames. All frames of an exchange go to the same thread,
-/// so their order is kept.
-#[derive(Debug)]
-pub struct Spreader {
-    checksum: Checksum,
-    threads: Vec<Sender<Vec<FrameBuf>>>,
-    done: Receiver<(usize, Vec<Checked>)>,
-}
-
-impl Spreader {
-    /// Starts the threads.
-    ///
-    /// # Errors
-    /// When the system cannot start a thread.
-    pub fn start(offloads: &Offloads) -> io::Result<Spreader> {
-        let (send_done, done) = channel();
-        let checksum = offloads.checksum;
-        let start = |number: usize| {
-            let (send, frames) = channel::<Vec<FrameBuf>>();
-            let done = send_done.clone();
-            let check_frames = move || {
-                for frames in frames {
-                    let checked = frames.into_iter().map(|frame| {
-                        let right = is_right(checksum, &frame);
-                        (frame, right)
-                    });
-                    if done.send((number, checked.collect())).is_err() {
-                        return;
-                    }
-                }
-            };
-            thread::Builder::new().name(format!("receive-{number}")).spawn(check_frames)?;
-            Ok(send)
-        };
-        let threads = (0..usize::from(offloads.threads)).map(start).collect::<io::Result<_>>()?;
-        Ok(Spreader { checksum, threads, done })
-    }
-
-    /// Checks frames. The results are grouped by thread; the frames of one exchange keep their
-    /// order.
-    pub fn check(&self, frames: impl Iterator<Item = FrameBuf>) -> Vec<Checked> {
-        if self.threads.is_empty() {
-            return frames
-                .map(|frame| (is_right(self.checksum, &frame), frame))
-                .map(|(right, frame)| (frame, right))
-                .collect();
-        }
-        let mut queues: Vec<Vec<FrameBuf>> = self.threads.iter().map(|_| Vec::new()).collect();
-        for frame in frames {
-            let queue = queue_of(&frame) % queues.len();
-            queues[queue].push(frame);
-        }
-        let mut all: Vec<Vec<Checked>> = self.threads.iter().map(|_| Vec::new()).collect();
-        let mut open = 0;
-        for (thread, queue) in self.threads.iter().zip(queues) {
-            open += usize::from(!queue.is_empty() && thread.send(queue).is_ok());
-        }
-        for (number, checked) in self.done.iter().take(open) {
-            all[number] = checked;
-        }
-        all.into_iter().flatten().collect()
-    }
-}
-
-/// Exchange identifier that this end assigned: OX_ID in frames from a responder, RX_ID in frames
-/// from an originator.
-fn queue_of(frame: &FrameBuf) -> usize {
-    let header = frame.bytes().get(FRAME..FRAME + HEADER_BYTES).and_then(|bytes| Header::parse(bytes).ok());
-    header.map_or(0, |header| {
-        let to_initiator = header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
-        usize::from(if to_initiator { header.ox_id } else { header.rx_id })
-    })
-}
-
-/// Returns true if the frame is not FCoE or its CRC is right.
-fn is_right(checksum: Checksum, frame: &FrameBuf) -> bool {
-    let is_fcoe = frame.ether_type() == Some(EtherType::FCOE);
-    let pdu = frame.bytes().get(ETHER_BYTES..).filter(|_| is_fcoe);
-    pdu.and_then(|pdu| Fcoe::parse(pdu).ok()).is_none_or(|fcoe| checksum.agrees(&fcoe))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,38 +195,9 @@ mod tests {
             fast.fill(&mut one, &header, (TO, FROM), &data[..len]);
             slow.fill(&mut other, &header, (TO, FROM), &data[..len]);
             assert_eq!(one.bytes(), other.bytes(), "{seq_cnt} {ox_id} {len}");
-            assert!(is_right(Checksum::Table, &one) && is_right(Checksum::Simd, &one));
+            assert!(Checksum::Table.accepts(&one) && Checksum::Simd.accepts(&one));
             one.bytes_mut()[FRAME] ^= 1;
-            assert!(!is_right(Checksum::Table, &one) && !is_right(Checksum::Simd, &one));
-        }
-    }
-
-    #[test]
-    fn threads_keep_the_order_of_an_exchange() {
-        let mut pool = Pool::default();
-        let spreader = Spreader::start(&Offloads { threads: 3, ..Offloads::default() }).unwrap();
-        let mut segmenter = Segmenter::new(&Offloads::default());
-        let mut frames = Vec::new();
-        for seq_cnt in 0..20 {
-            for ox_id in 0..5 {
-                let mut buffer = pool.take();
-                let header = Header { f_ctl: FCtl::new(FCtl::EXCHANGE_RESPONDER), ..header(seq_cnt, ox_id, false) };
-                segmenter.fill(&mut buffer, &header, (TO, FROM), &[1; 64]);
-                if (seq_cnt, ox_id) == (4, 2) {
-                    buffer.bytes_mut()[FRAME + 40] ^= 0x80;
-                }
-                frames.push(buffer);
-            }
-        }
-        let checked = spreader.check(frames.into_iter());
-        assert_eq!(checked.len(), 100);
-        let mut next = [0; 5];
-        for (frame, right) in &checked {
-            let header = Header::parse(&frame.bytes()[FRAME..]).unwrap();
-            let exchange = usize::from(header.ox_id);
-            assert_eq!(header.seq_cnt, next[exchange]);
-            next[exchange] += 1;
-            assert_eq!(*right, (header.seq_cnt, header.ox_id) != (4, 2));
+            assert!(!Checksum::Table.accepts(&one) && !Checksum::Simd.accepts(&one));
         }
     }
 

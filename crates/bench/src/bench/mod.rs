@@ -17,6 +17,7 @@ mod rate;
 pub(super) mod statistics;
 mod storage;
 mod switch;
+mod threads;
 mod work;
 
 use clap::Subcommand;
@@ -56,6 +57,10 @@ pub enum What {
     /// inspect them
     #[command(after_help = "Example:\n  sanloom bench forward")]
     Forward(forward::Args),
+    /// Frames that the switch forwards between pairs of Ethernet ports with one thread and with
+    /// several; requires root
+    #[command(after_help = "Example:\n  sudo sanloom bench threads")]
+    Threads(threads::Args),
     /// Logins of up to 65,000 virtual ports over Ethernet: rate and latency
     #[command(after_help = "Example:\n  sanloom bench fdisc")]
     Fdisc(fdisc::Args),
@@ -91,6 +96,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Names(args) => names::run(args),
         What::Storage(args) => storage::run(args),
         What::Forward(args) => forward::run(args),
+        What::Threads(args) => threads::run(args),
         What::Fdisc(args) => fdisc::run(args),
         What::Chain(args) => chain::run(args),
         What::Fabric(args) => fabric::run(args),

@@ -15,7 +15,7 @@ use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::nport::{Input, NPort, NPortConfig};
 use sanloom_live::frame::{FrameBuf, Pool};
 use sanloom_live::initiator::host::{self, Event, Host};
-use sanloom_live::offload::{Checksum, Offloads, Placement, Segmenter, Spreader};
+use sanloom_live::offload::{Checksum, Offloads, Placement, Segmenter};
 use sanloom_live::sequence::cut;
 use sanloom_live::storage::StorageSystem;
 use sanloom_live::storage::medium::Medium;
@@ -45,9 +45,6 @@ pub struct Args {
     /// Data of each measurement; a number without a unit counts megabytes
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = quantity::size::<u64>(1..=1 << 52, quantity::MEGABYTES))]
     megabytes: u64,
-    /// Threads that check received frames in the combinations with threads
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = quantity::count::<u8>(1..=64))]
-    threads: u8,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -85,21 +82,19 @@ pub struct Row {
 /// Measures all combinations, and prints the results.
 ///
 /// # Errors
-/// If threads cannot be started, an output cannot be written, or Ctrl-C was pressed.
+/// If an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.outputs.prepare(&[])?;
     let all = Offloads::default();
-    let without = |checksum, placement, segmentation, threads| Offloads { checksum, placement, segmentation, threads };
+    let without = |checksum, placement, segmentation| Offloads { checksum, placement, segmentation };
     let (simd, table, unlimited) = (Checksum::Simd, Checksum::Table, Placement::Unlimited);
     let combinations = [
         ("all", all),
-        ("without CRC instructions", without(table, unlimited, true, 0)),
-        ("placement in 512 contexts from 4 KiB", without(simd, Placement::DOCUMENT, true, 0)),
-        ("without placement", without(simd, Placement::Off, true, 0)),
-        ("without segmentation", without(simd, unlimited, false, 0)),
-        ("with threads", without(simd, unlimited, true, args.threads)),
-        ("CRC by table, with threads", without(table, unlimited, true, args.threads)),
-        ("none", without(table, Placement::Off, false, 0)),
+        ("without CRC instructions", without(table, unlimited, true)),
+        ("placement in 512 contexts from 4 KiB", without(simd, Placement::DOCUMENT, true)),
+        ("without placement", without(simd, Placement::Off, true)),
+        ("without segmentation", without(simd, unlimited, false)),
+        ("none", without(table, Placement::Off, false)),
     ];
     let mut rows = Vec::new();
     for (name, offloads) in combinations {
@@ -135,7 +130,7 @@ struct Bed {
     pool: Pool,
     scratch: Vec<u8>,
     segmenter: Segmenter,
-    spreader: Spreader,
+    checksum: Checksum,
     now: Instant,
 }
 
@@ -187,9 +182,9 @@ impl Bed {
         });
         let media = vec![Arc::new(Medium::nowhere(BLOCK_BYTES).map_err(Failure::environment)?)];
         let system = StorageSystem::new(0, "storage", device, vec![port], media, Records::default());
-        let spreader = Spreader::start(offloads).map_err(Failure::environment)?;
         let (pool, scratch, now) = (Pool::default(), Vec::new(), Instant::ZERO);
-        let mut bed = Bed { host, system, pool, scratch, segmenter: Segmenter::new(offloads), spreader, now };
+        let mut bed =
+            Bed { host, system, pool, scratch, segmenter: Segmenter::new(offloads), checksum: offloads.checksum, now };
         bed.join();
         Ok(bed)
     }
@@ -229,8 +224,8 @@ impl Bed {
             }
         }
         let mut carried = !frames.is_empty();
-        for (frame, right) in self.spreader.check(frames.drain(..)) {
-            if let Some((header, field)) = open(&frame).filter(|_| right) {
+        for frame in frames.drain(..) {
+            if let Some((header, field)) = open(&frame).filter(|_| self.checksum.accepts(&frame)) {
                 self.system.frame_in(self.now, 0, header, field);
             }
             self.pool.give(frame);
@@ -249,8 +244,8 @@ impl Bed {
             }
         }
         carried |= !frames.is_empty();
-        for (frame, right) in self.spreader.check(frames.into_iter()) {
-            if let Some((header, field)) = open(&frame).filter(|_| right) {
+        for frame in frames {
+            if let Some((header, field)) = open(&frame).filter(|_| self.checksum.accepts(&frame)) {
                 self.host.frame_in(self.now, header, field);
             }
             self.pool.give(frame);

@@ -110,9 +110,6 @@ struct OffloadArgs {
     /// Compose the header of each data frame anew instead of copying a prototype
     #[arg(long)]
     no_segmentation: bool,
-    /// Threads that check received frames, chosen by exchange [default: none]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = quantity::count::<u8>(0..=64))]
-    receive_threads: u8,
 }
 
 impl OffloadArgs {
@@ -125,7 +122,6 @@ impl OffloadArgs {
                 _ => Placement::Unlimited,
             },
             segmentation: !self.no_segmentation,
-            threads: self.receive_threads,
         }
     }
 }

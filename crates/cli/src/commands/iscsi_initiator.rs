@@ -34,7 +34,6 @@ const FIBRE_CHANNEL: [&str; 18] = [
     "crc",
     "placement",
     "no_segmentation",
-    "receive_threads",
 ];
 
 /// Options of an iSCSI host.

@@ -10,6 +10,7 @@ use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::outputs::{Json, Sets};
 use sanloom_console::paced::Pace;
+use sanloom_console::quantity;
 use sanloom_console::{interrupt, output};
 use sanloom_fc::san::Lab;
 use sanloom_lab::LoadedLab;
@@ -62,6 +63,10 @@ pub struct Args {
     /// Capture the port of a link, or a port such as sw1:0, to a file (pcapng); may be repeated
     #[arg(long, value_name = "PORT=FILE", value_parser = parse_capture)]
     capture: Vec<(String, PathBuf)>,
+    /// Threads that share the work of Ethernet ports; by default up to 4, if there are that many
+    /// processors, and at least 4 ports
+    #[arg(long, value_name = "N", value_parser = quantity::count::<usize>(1..=64))]
+    threads: Option<usize>,
     /// Record the inputs and outputs of the protocol machines in a file, for `sanloom replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -133,7 +138,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // Before anything is opened or written, because this fails if the lab is running already.
     let control = listen(&lab, args.switch.as_deref()).map_err(failure)?;
     let record_of_instance = record_of(&lab, args);
-    let options = Options { switch: args.switch.clone(), agreement, record, captures: args.capture.clone() };
+    let options = Options {
+        switch: args.switch.clone(),
+        agreement,
+        record,
+        captures: args.capture.clone(),
+        threads: args.threads,
+    };
     let mut runtime = Runtime::up(lab, &options).map_err(failure)?;
     #[cfg(feature = "surface")]
     let login = crate::web::Login::new(LabPaths::of(runtime.lab()).folder(), args.background.is_some());

@@ -13,7 +13,7 @@ use super::host::Host;
 use crate::capture::Captures;
 use crate::frame::{FrameBuf, Pool};
 use crate::lldp::Agent;
-use crate::offload::{Offloads, Segmenter, Spreader};
+use crate::offload::{Offloads, Segmenter};
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, reason};
 use crate::sys::batch::BATCH;
@@ -107,7 +107,6 @@ pub struct Adapter {
     pub captures: Captures,
     pub(super) pool: Pool,
     pub(super) segmenter: Segmenter,
-    pub(super) spreader: Spreader,
     pub(super) spare: Vec<FrameBuf>,
     pub(super) scratch: Vec<u8>,
     /// Tag in use: outer `None` until the VLAN is known, inner `None` for untagged frames.
@@ -158,7 +157,6 @@ impl Adapter {
         Ok(Adapter {
             agent: config.dcbx.then(|| Agent::new(config.mac, &port.name, true)),
             spare: (0..BATCH).map(|_| pool.take()).collect(),
-            spreader: Spreader::start(&config.offloads)?,
             segmenter: Segmenter::new(&config.offloads),
             permitted: !config.waits_for_permission,
             config,

@@ -4,8 +4,8 @@
 //! A frame stays in its receive buffer. Forwarding writes the two Ethernet addresses and the tag.
 //! The Fibre Channel frame and its CRC stay unchanged.
 
-use super::fabric::Step;
 use super::fabric::switch::Attachment;
+use super::fabric::{Step, Way};
 use super::instance::Instance;
 use super::work::{Entering, Origin, Source, Timer};
 use crate::capture::CapturePoint;
@@ -20,7 +20,7 @@ use sanloom_api::inject::Direction;
 use sanloom_fc::fabric::DropReason;
 use sanloom_fc::fabric_switch;
 use sanloom_fc::fip::vn2vn;
-use sanloom_fc::fip::{Discard, Ingress, fcf};
+use sanloom_fc::fip::{Discard, fcf};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr, VlanTag, readdress};
 use sanloom_wire::fcoe::{self, Fcoe};
@@ -57,7 +57,7 @@ impl Instance {
     /// Processes a frame received on an Ethernet port.
     pub fn ethernet_frame(&mut self, now: Instant, port: usize, frame: FrameBuf) {
         self.ports.captures.record(now, CapturePoint::Ethernet(port), false, &frame);
-        let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
+        let vlan = vlan_of(&frame);
         match frame.ether_type() {
             Some(EtherType::FCOE) => match self.ports[port].station {
                 None => self.fcoe_frame(now, port, vlan, frame),
@@ -85,41 +85,26 @@ impl Instance {
 
     #[inline]
     fn fcoe_frame(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: FrameBuf) {
-        let bytes = frame.bytes();
-        let Some(pdu) = bytes.get(ETHER_BYTES..) else {
-            return self.ports.drop_frame(port, reason::MALFORMED, frame);
-        };
-        let addresses =
-            fcoe::addresses(pdu).filter(|_| Fcoe::parse(pdu).is_ok_and(|pdu| pdu.sof().zip(pdu.eof()).is_some()));
-        let Some(addresses @ (_, s_id, _)) = addresses else {
-            return self.ports.drop_frame(port, reason::MALFORMED, frame);
-        };
-        let (to, from) = (mac_at(bytes, 0), mac_at(bytes, 6));
-        let mut refused = reason::UNKNOWN_VLAN;
-        for number in self.ports[port].segments.iter().copied() {
-            let segment = &self.fabric.segments[number];
-            if segment.vlan != vlan {
-                continue;
+        match self.fabric.ingress(&self.ports[port].segments, vlan, frame.bytes()) {
+            Ok((at, addresses)) => {
+                let origin = Origin { source: Source::Ethernet(port), since: now };
+                self.enter(now, at, origin, frame, addresses);
             }
-            if segment.disabled {
-                refused = reason::DISABLED;
-                continue;
-            }
-            match segment.bindings.ingress(to, from, s_id) {
-                Ingress::Port(ingress) => {
-                    let at = (segment.switch, ingress);
-                    return self.enter(
-                        now,
-                        at,
-                        Origin { source: Source::Ethernet(port), since: now },
-                        frame,
-                        addresses,
-                    );
-                }
-                other => refused = other.name(),
-            }
+            Err(refused) => self.ports.drop_frame(port, refused, frame),
         }
-        self.ports.drop_frame(port, refused, frame);
+    }
+
+    /// Carries on with a frame whose way the receive phase has decided.
+    #[inline]
+    pub(super) fn received_frame(&mut self, now: Instant, port: usize, (frame, way): (FrameBuf, Way)) {
+        match way {
+            Way::Out { switch, ethernet } => {
+                self.fabric.switches[switch].forwarded += 1;
+                self.push_ethernet(now, ethernet, Source::Ethernet(port), frame);
+            }
+            Way::Machines => self.ethernet_frame(now, port, frame),
+            Way::Nowhere => self.ports.pool.give(frame),
+        }
     }
 
     fn fip_packet(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: &FrameBuf) {
@@ -541,7 +526,8 @@ fn open(frame: &FrameBuf) -> Option<(sanloom_wire::Header, &[u8])> {
     Some((pdu.header().ok()?, &pdu.frame[HEADER_BYTES..]))
 }
 
+/// VLAN of a frame; a tag with priority only is none.
 #[inline]
-fn mac_at(bytes: &[u8], at: usize) -> MacAddr {
-    bytes.get(at..at + 6).and_then(|mac| mac.try_into().ok()).map_or(MacAddr::ZERO, MacAddr)
+pub(super) fn vlan_of(frame: &FrameBuf) -> Option<u16> {
+    frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0)
 }

@@ -15,6 +15,7 @@ use super::fabric::switch::Attachment;
 use super::operations::keeper::Keeper;
 use super::ports::Ports;
 use super::services::Services;
+use super::spread::{self, Spread};
 use super::work::{Deadlines, Source, Timer, Work, WorkQueue};
 use crate::capture::Captures;
 use crate::driven::Recording;
@@ -62,6 +63,8 @@ pub struct Instance {
     pub recording: Recording,
     /// Traces of the requests to storage systems.
     pub traces: RequestTraces,
+    /// Threads that share the work of Ethernet ports.
+    pub spread: Spread,
     /// Sources that are no longer held back, during a flush of ports.
     released: Vec<Source>,
     /// Storage ports and host ports that steps have visited.
@@ -82,6 +85,7 @@ impl Instance {
             zone_results: Vec::new(),
             recording: Recording::default(),
             traces: RequestTraces::default(),
+            spread: Spread::default(),
             released: Vec::new(),
             #[cfg(test)]
             visits: Vec::new(),
@@ -417,7 +421,7 @@ impl Instance {
     /// Flushes the egress queues. Returns whether a source is no longer held back.
     pub fn flush_ports(&mut self, now: Instant) -> bool {
         let mut released = std::mem::take(&mut self.released);
-        self.ports.flush(now, &mut self.deadlines, &mut released);
+        self.ports.flush(now, &mut self.spread, &mut self.deadlines, &mut released);
         let more = !released.is_empty();
         for source in released.drain(..) {
             self.change_held(source, -1);
@@ -440,10 +444,40 @@ impl Instance {
         }
     }
 
+    /// Returns whether tables alone decide the way of data frames: no fault is injected, and no
+    /// capture is taken.
+    fn tables_decide(&self) -> bool {
+        self.fabric.injector.is_idle() && self.ports.captures.is_idle()
+    }
+
+    /// As [`receive`](Self::receive), with several threads.
+    fn receive_spread(&mut self, now: Instant, readable: &[usize]) {
+        for _ in 0..MAX_BATCHES_AT_ONCE / spread::BATCHES {
+            if self.work.is_full() || !self.tables_decide() {
+                break;
+            }
+            let batches = self.spread.receive(&mut self.ports, &self.fabric, readable);
+            if batches.is_empty() {
+                break;
+            }
+            for mut batch in batches {
+                for received in batch.frames.drain(..) {
+                    self.received_frame(now, batch.port, received);
+                }
+                self.spread.reuse(batch);
+            }
+        }
+    }
+
     /// Receives frames from the ports that have some and are not held back. Returns whether there
     /// may be more.
     pub fn receive(&mut self, now: Instant) -> bool {
         let readable = self.ports.take_readable();
+        let several = || readable.iter().filter(|number| self.ports[**number].may_receive()).nth(1).is_some();
+        if self.spread.is_running() && self.tables_decide() && several() {
+            self.receive_spread(now, &readable);
+            return self.ports.put_readable(readable);
+        }
         for number in &readable {
             for _ in 0..MAX_BATCHES_AT_ONCE {
                 if self.work.is_full() {

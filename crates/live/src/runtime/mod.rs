@@ -22,6 +22,7 @@ pub mod plan;
 mod ports;
 mod run;
 mod services;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod view;

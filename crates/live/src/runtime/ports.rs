@@ -3,6 +3,7 @@
 //! A full egress queue holds back the source of the frame until half of the queue is sent. Frames
 //! that a blocked peer does not accept within the hold time are dropped and counted.
 
+use super::spread::Spread;
 use super::work::{Deadlines, Source, Timer};
 use crate::capture::{CapturePoint, Captures};
 use crate::frame::{FrameBuf, Pool};
@@ -68,6 +69,40 @@ impl LivePort {
             ready: false,
             holds: Vec::new(),
             changed: false,
+        }
+    }
+
+    /// Returns whether the socket may have frames, and no queue holds the port back.
+    #[inline]
+    pub fn may_receive(&self) -> bool {
+        self.ready && self.held == 0
+    }
+
+    /// Returns whether frames are queued that the peer may accept.
+    #[inline]
+    pub fn may_send(&self) -> bool {
+        !self.ethernet.egress.is_empty() && !self.ethernet.egress.blocked
+    }
+
+    /// Receives a batch of frames. Returns their number, and a bit mask of those that were too
+    /// long; `None` if there are no more.
+    pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> Option<(usize, u32)> {
+        if !self.may_receive() {
+            return None;
+        }
+        match self.ethernet.receive(buffers) {
+            Ok((got, cut)) => {
+                debug_assert!(got <= BATCH, "a batch has {got} frames");
+                self.ready = got == BATCH;
+                Some((got, cut))
+            }
+            Err(error) => {
+                self.ready = false;
+                if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
+                    tracing::debug!(port = self.ethernet.name, %error, "receive");
+                }
+                None
+            }
         }
     }
 
@@ -220,11 +255,16 @@ impl Ports {
 
     /// Flushes the egress queues that have changed, and drops frames over the hold time. Appends
     /// the sources that are no longer held back to `released`.
-    pub fn flush(&mut self, now: Instant, deadlines: &mut Deadlines, released: &mut Vec<Source>) {
+    pub fn flush(&mut self, now: Instant, spread: &mut Spread, deadlines: &mut Deadlines, released: &mut Vec<Source>) {
+        for number in &self.changed {
+            self.list[*number].ethernet.egress.resume(now);
+        }
+        if spread.is_running() {
+            spread.send(&mut self.list, &self.changed, &mut self.pool);
+        }
         for number in &self.changed {
             let port = &mut self.list[*number];
             let ethernet = &mut port.ethernet;
-            ethernet.egress.resume(now);
             if !ethernet.egress.is_empty() {
                 if !ethernet.egress.blocked {
                     ethernet.flush(&mut self.pool);
@@ -330,32 +370,23 @@ impl Ports {
         more
     }
 
-    /// Receives a batch of frames from a port that is not held back. Returns the number of frames,
-    /// and a bit mask of those that were too long; `None` if there are no more. Take the frames
-    /// with [`take_received`](Self::take_received).
+    /// Receives a batch of frames from a port, as [`LivePort::receive`] does. Take the frames with
+    /// [`take_received`](Self::take_received).
     pub fn receive(&mut self, number: usize) -> Option<(usize, u32)> {
         let port = &mut self.list[number];
-        if !port.ready || port.held > 0 {
+        if !port.may_receive() {
             return None;
         }
-        match port.ethernet.receive(&mut self.spare) {
-            Ok((got, cut)) => {
-                debug_assert!(got <= BATCH, "a batch has {got} frames");
-                port.ready = got == BATCH;
-                if !port.ready {
-                    self.mark(number);
-                }
-                Some((got, cut))
-            }
-            Err(error) => {
-                port.ready = false;
-                if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
-                    tracing::debug!(port = port.ethernet.name, %error, "receive");
-                }
-                self.mark(number);
-                None
-            }
+        let received = port.receive(&mut self.spare);
+        if !port.ready {
+            self.mark(number);
         }
+        received
+    }
+
+    /// All ports in order, for threads that share them.
+    pub fn list_mut(&mut self) -> &mut [LivePort] {
+        &mut self.list
     }
 
     /// Takes a frame of the last batch, by its index.

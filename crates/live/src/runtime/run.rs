@@ -134,6 +134,7 @@ impl Runtime {
         self.next_check = now + CHECK;
         self.called = true;
         let Runtime { instance, poller, .. } = self;
+        instance.spread.start(instance.ports.len());
         instance.check_peers(now, poller);
         self.instance.flush_records();
         let Runtime { instance, poller, .. } = self;

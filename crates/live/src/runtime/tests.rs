@@ -1,6 +1,7 @@
 //! Tests of the main loop, with a lab inside one process.
 
 mod pause;
+mod spread;
 
 use super::Runtime;
 use super::fabric::switch::{Attachment, LiveSwitch};

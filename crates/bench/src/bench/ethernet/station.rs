@@ -56,7 +56,14 @@ impl Station {
     /// If no FCF advertises itself in time.
     pub fn start(folder: &Folder, link: &str, mac: MacAddr) -> Result<Station, Failure> {
         let own = format!("{link}.peer.sock");
-        let port = folder.port(&own, &format!("{link}.sock")).map_err(Failure::environment)?;
+        Station::at(folder.port(&own, &format!("{link}.sock")).map_err(Failure::environment)?, mac)
+    }
+
+    /// Creates a host at an Ethernet port, and waits until it has found the FCF.
+    ///
+    /// # Errors
+    /// If no FCF advertises itself in time.
+    pub fn at(port: EthernetPort, mac: MacAddr) -> Result<Station, Failure> {
         let mut pool = Pool::default();
         let mut station = Station {
             port,

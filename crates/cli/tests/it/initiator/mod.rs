@@ -141,7 +141,7 @@ fn fipvlan_finds_the_vlan_and_an_initiator_follows_it() {
 #[needs("nbdinfo", "qemu-io", "tshark")]
 #[test]
 fn data_are_the_same_with_and_without_offloads() {
-    let none = ["--crc", "table", "--placement", "off", "--no-segmentation", "--receive-threads", "2"];
+    let none = ["--crc", "table", "--placement", "off", "--no-segmentation"];
     for (name, offloads) in [("none", &none[..]), ("document", &["--placement", "document"])] {
         let mut bed = Bed::start_with(name, "dgram", &[], false);
         bed.start_initiator(offloads);

@@ -6,10 +6,15 @@ pub mod segment;
 pub mod station;
 pub mod switch;
 
+use super::forward::{reason, vlan_of};
 use super::work::{Deadlines, Timer};
+use crate::frame::FrameBuf;
 use inject::Injector;
 use sanloom_fc::fabric::{Decision, DropReason};
+use sanloom_fc::fip::Ingress;
 use sanloom_wire::FcId;
+use sanloom_wire::ether::{ETHER_BYTES, EtherType, MacAddr, readdress};
+use sanloom_wire::fcoe::{self, Fcoe};
 use segment::Segment;
 use station::Station;
 use switch::{Attachment, LiveSwitch};
@@ -23,6 +28,26 @@ pub enum Step {
     Local,
     /// Dropped for this reason.
     Drop(DropReason),
+}
+
+/// D_ID, S_ID and OX_ID of a frame.
+pub type Addresses = (FcId, FcId, u16);
+
+/// The way of a received frame, as far as the tables decide it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Through a switch and out of an Ethernet port, both by index. Its Ethernet addresses and tag
+    /// are those of the egress.
+    Out {
+        /// The switch.
+        switch: usize,
+        /// The egress.
+        ethernet: usize,
+    },
+    /// To the machines, which decide it, or to the counters of dropped frames.
+    Machines,
+    /// Nowhere, because it was counted as too long.
+    Nowhere,
 }
 
 /// Switches, segments and stations, each by index. Indices stay valid for the life of the instance.
@@ -55,6 +80,64 @@ impl Fabric {
             Decision::Local => Step::Local,
             Decision::Drop(reason) => Step::Drop(reason),
         }
+    }
+
+    /// Returns switch and port at which an FCoE frame of a VLAN enters through one of these
+    /// segments, and its addresses.
+    ///
+    /// # Errors
+    /// The reason for which the frame is dropped.
+    #[inline]
+    pub fn ingress(
+        &self,
+        segments: &[usize],
+        vlan: Option<u16>,
+        bytes: &[u8],
+    ) -> Result<((usize, u16), Addresses), &'static str> {
+        let pdu = bytes.get(ETHER_BYTES..).ok_or(reason::MALFORMED)?;
+        let addresses =
+            fcoe::addresses(pdu).filter(|_| Fcoe::parse(pdu).is_ok_and(|pdu| pdu.sof().zip(pdu.eof()).is_some()));
+        let addresses @ (_, s_id, _) = addresses.ok_or(reason::MALFORMED)?;
+        let (to, from) = (mac_at(bytes, 0), mac_at(bytes, 6));
+        let mut refused = reason::UNKNOWN_VLAN;
+        for number in segments.iter().copied() {
+            let segment = &self.segments[number];
+            if segment.vlan != vlan {
+                continue;
+            }
+            if segment.disabled {
+                refused = reason::DISABLED;
+                continue;
+            }
+            match segment.bindings.ingress(to, from, s_id) {
+                Ingress::Port(ingress) => return Ok(((segment.switch, ingress), addresses)),
+                other => refused = other.name(),
+            }
+        }
+        Err(refused)
+    }
+
+    /// Returns the way of a frame that was received through one of these segments, and prepares it
+    /// for its egress. Changes nothing else, so that threads can decide at the same time.
+    #[inline]
+    pub fn way(&self, segments: &[usize], frame: &mut FrameBuf) -> Way {
+        self.egress_of(segments, frame).unwrap_or(Way::Machines)
+    }
+
+    #[inline]
+    fn egress_of(&self, segments: &[usize], frame: &mut FrameBuf) -> Option<Way> {
+        if frame.ether_type() != Some(EtherType::FCOE) {
+            return None;
+        }
+        let ((switch, ingress), (d_id, s_id, ox_id)) = self.ingress(segments, vlan_of(frame), frame.bytes()).ok()?;
+        let live = &self.switches[switch];
+        let Decision::Forward(egress) = live.fib.decide(ingress, s_id, d_id, ox_id) else { return None };
+        let port = live.fixed_port_of(egress, ox_id)?;
+        let Attachment::Segment(number) = live.attachment(port) else { return None };
+        let segment = &self.segments[number];
+        readdress(frame.bytes_mut(), segment.bindings.egress(port, d_id), segment.mac());
+        frame.tag = segment.tag();
+        Some(Way::Out { switch, ethernet: segment.port })
     }
 
     /// Index of a switch by name.
@@ -103,4 +186,9 @@ impl Fabric {
             deadlines.update(Timer::Station(number), station.machine.deadline());
         }
     }
+}
+
+#[inline]
+fn mac_at(bytes: &[u8], at: usize) -> MacAddr {
+    bytes.get(at..at + 6).and_then(|mac| mac.try_into().ok()).map_or(MacAddr::ZERO, MacAddr)
 }

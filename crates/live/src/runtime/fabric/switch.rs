@@ -121,15 +121,24 @@ impl LiveSwitch {
         &mut self.inner[port]
     }
 
-    /// Returns the egress port of a frame. Bundle members are selected by exchange, so that the
-    /// frames of an exchange stay in order.
-    pub fn port_of(&mut self, ingress: u16, egress: Egress, ox_id: u16) -> Option<u16> {
+    /// Returns the egress port of a frame, unless frames take turns. Bundle members are selected by
+    /// exchange, so that the frames of an exchange stay in order.
+    #[inline]
+    pub fn fixed_port_of(&self, egress: Egress, ox_id: u16) -> Option<u16> {
         match egress {
             Egress::Port(port) => Some(port),
             Egress::Bundle(bundle) => {
                 let members = self.bundles.get(&bundle)?;
                 members.get(usize::from(ox_id) % members.len().max(1)).copied()
             }
+            Egress::Spray(_) => None,
+        }
+    }
+
+    /// Returns the egress port of a frame.
+    pub fn port_of(&mut self, ingress: u16, egress: Egress, ox_id: u16) -> Option<u16> {
+        match egress {
+            Egress::Port(_) | Egress::Bundle(_) => self.fixed_port_of(egress, ox_id),
             Egress::Spray(group) => {
                 let legs = self.fib.spray_members(group);
                 let mut next = (1..=2).map(|step| self.last_leg.wrapping_add(step) % legs.len().max(1));
@@ -138,7 +147,7 @@ impl LiveSwitch {
                 self.last_leg = number;
                 match legs[number] {
                     Leg::Port(port) => Some(port),
-                    Leg::Bundle(bundle) => self.port_of(ingress, Egress::Bundle(bundle), ox_id),
+                    Leg::Bundle(bundle) => self.fixed_port_of(Egress::Bundle(bundle), ox_id),
                 }
             }
         }

@@ -16,6 +16,7 @@ pub(super) use volumes::new_back_ends;
 
 use super::instance::Instance;
 use super::operations::{Operations, ports};
+use super::spread::Spread;
 use super::{Runtime, UpError};
 use crate::clock::Clock;
 use crate::lldp;
@@ -43,6 +44,8 @@ pub struct Options {
     pub record: Option<(PathBuf, Source)>,
     /// Link and file of each capture that starts with the first frame.
     pub captures: Vec<(String, PathBuf)>,
+    /// Threads that share the work of Ethernet ports; `None`: chosen by the processors and ports.
+    pub threads: Option<usize>,
 }
 
 /// Folder that holds the runtime folder of each service of systemd (`sanloom@LAB.service`).
@@ -233,6 +236,7 @@ impl Runtime {
         builder.make_iscsi()?;
         let Builder { mut instance, mut poller, clock, .. } = builder;
         instance.services.start_workers(&mut poller)?;
+        instance.spread = Spread::new(options.threads.unwrap_or(0));
         // Captures start before the first frame.
         for (link, file) in &options.captures {
             ports::start_capture(&mut instance, clock.now(), link, file, None)?;
