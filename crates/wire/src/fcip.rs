@@ -29,7 +29,7 @@ pub const PORT: u16 = 3225;
 /// Length of the encapsulation header, in bytes.
 pub const HEADER_BYTES: usize = 28;
 /// Length of a special frame, in bytes.
-pub const SPECIAL_BYTES: usize = 76;
+pub const SPECIAL_BYTES: usize = SPECIAL_WORDS as usize * WORD_BYTES;
 /// Length of an SOF or EOF word, in bytes.
 pub const DELIMITER_BYTES: usize = 4;
 /// Bytes that the encapsulation adds to a frame: header, SOF word, EOF word.
@@ -40,6 +40,7 @@ pub const WORDS: std::ops::RangeInclusive<u16> = 15..=545;
 pub const MAX_BYTES: usize = *WORDS.end() as usize * WORD_BYTES;
 
 const WORD_BYTES: usize = 4;
+const SPECIAL_WORDS: u16 = 19;
 /// Protocol FCIP, version 1, and their complements.
 const FCIP_1: u32 = 0x0101_fefe;
 /// Length in words: the lower 10 bits of a half word.
@@ -307,7 +308,7 @@ impl Special {
     /// Appends the frame.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let flags = flag::SPECIAL | if self.changed { flag::CHANGED } else { 0 };
-        let words = (SPECIAL_BYTES / WORD_BYTES) as u16;
+        let words = SPECIAL_WORDS;
         out.put_slice(&Head { flags, words, stamp: self.stamp }.to_bytes());
         out.put_u32(0xffff);
         for field in [self.source.0, self.entity, self.nonce] {

@@ -94,6 +94,9 @@ impl Instance {
         let Some(addresses @ (_, s_id, _)) = addresses else {
             return self.ports.drop_frame(port, reason::MALFORMED, frame);
         };
+        if let Some(at) = self.ports[port].tunnel {
+            return self.enter(now, at, Origin { source: Source::Ethernet(port), since: now }, frame, addresses);
+        }
         let (to, from) = (mac_at(bytes, 0), mac_at(bytes, 6));
         let mut refused = reason::UNKNOWN_VLAN;
         for number in self.ports[port].segments.iter().copied() {
@@ -242,9 +245,12 @@ impl Instance {
             let ethernet = segment.port;
             return self.push_ethernet(now, ethernet, origin.source, frame);
         }
+        if let Attachment::Tunnel(tunnel) = attachment {
+            return self.push_ethernet(now, tunnel, origin.source, frame);
+        }
         self.fabric.switches[switch].inner_mut(port).sent += 1;
         match attachment {
-            Attachment::Segment(_) => {}
+            Attachment::Segment(_) | Attachment::Tunnel(_) => {}
             Attachment::Storage { system, port } => match open(&frame) {
                 Some((header, field)) => {
                     self.services.systems[system].frame_in(now, port, header, field);
@@ -303,6 +309,9 @@ impl Instance {
         if let Attachment::Segment(number) = attachment {
             return self.work.push_fcf(number, fcf::Input::Send { port, frame });
         }
+        if let Attachment::Tunnel(tunnel) = attachment {
+            return self.tunnel_message(now, tunnel, frame);
+        }
         let frames = frame.payload.len().div_ceil(MESSAGE_FRAME_BYTES).max(1);
         self.fabric.switches[switch].inner_mut(port).sent += frames as u64;
         match attachment {
@@ -316,7 +325,7 @@ impl Instance {
                 }
             }
             Attachment::Cable { switch, port } => self.enter_message(now, (switch, port), Source::Machine, frame),
-            Attachment::Segment(_) | Attachment::Nothing => {}
+            Attachment::Segment(_) | Attachment::Tunnel(_) | Attachment::Nothing => {}
         }
     }
 

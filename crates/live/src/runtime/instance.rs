@@ -15,6 +15,7 @@ use super::fabric::switch::Attachment;
 use super::operations::keeper::Keeper;
 use super::ports::Ports;
 use super::services::Services;
+use super::tunnel;
 use super::work::{Deadlines, Source, Timer, Work, WorkQueue};
 use crate::capture::Captures;
 use crate::driven::Recording;
@@ -311,6 +312,10 @@ impl Instance {
             return;
         }
         let station = port.station;
+        if port.tunnel.is_some() {
+            return tunnel::link_changed(self, number);
+        }
+        let port = &self.ports[number];
         for segment in &port.segments {
             if !self.fabric.segments[*segment].disabled {
                 self.work.push_fcf(*segment, if up { fcf::Input::LinkUp } else { fcf::Input::LinkDown });
@@ -349,7 +354,7 @@ impl Instance {
                 let kind = match attachment {
                     Attachment::Storage { .. } | Attachment::Host(_) => PortKind::F,
                     Attachment::Cable { .. } => PortKind::E,
-                    Attachment::Segment(_) | Attachment::Nothing => continue,
+                    Attachment::Segment(_) | Attachment::Tunnel(_) | Attachment::Nothing => continue,
                 };
                 self.work.push_switch(switch, fabric_switch::Input::PortUp { port, kind });
             }

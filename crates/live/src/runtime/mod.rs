@@ -24,6 +24,7 @@ mod run;
 mod services;
 #[cfg(test)]
 mod tests;
+mod tunnel;
 mod view;
 mod work;
 

@@ -31,6 +31,8 @@ pub struct LivePort {
     pub segments: Vec<usize>,
     /// The station at the port, by index.
     pub station: Option<usize>,
+    /// Switch, by index, and its port, at the end of an FCIP link.
+    pub tunnel: Option<(usize, u16)>,
     /// Responder to VLAN requests, if all segments have a VLAN.
     pub vlans: Option<VlanResponder>,
     /// Number of full egress queues that hold the port back.
@@ -59,6 +61,7 @@ impl LivePort {
             link,
             segments: Vec::new(),
             station: None,
+            tunnel: None,
             vlans: None,
             held: 0,
             pausing: None,
@@ -371,6 +374,9 @@ impl Ports {
         if port.ethernet.check_peer() {
             poller.forget(2 * number as u64);
             self.mark(number);
+        }
+        if matches!(&self.list[number].ethernet.driver, Driver::Fcip(driver) if driver.has_unread()) {
+            self.happened(number, Happened { token: 0, readable: true, writable: false });
         }
         let port = &mut self.list[number];
         let light = port.ethernet.has_peer();

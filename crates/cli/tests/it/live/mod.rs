@@ -5,6 +5,7 @@ mod bed;
 mod carriers;
 mod durability;
 mod fabric;
+mod fcip;
 mod gateway;
 mod hostile;
 mod initiator;
