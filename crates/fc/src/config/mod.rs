@@ -41,7 +41,7 @@ pub use fabric::{
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
 pub use fault::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault};
-pub use fcip::{FcipAddresses, K_A_TOV};
+pub use fcip::{FCIP_BUFFER_BYTES, FCIP_OVERHEAD_BYTES, FcipAddresses, FcipTunnel, K_A_TOV};
 pub use fcoe::{FCOE_BUFFER_BYTES, FCOE_MTU, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, TAG_BYTES, VirtualLink};
 pub use host_processor::{AdapterProcessor, Affinity, ChannelCost, DriverCost, HostProcessor, StackCost, per_kib};
 pub use infiniband::{

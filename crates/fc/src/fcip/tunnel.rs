@@ -35,7 +35,7 @@ pub enum Role {
 /// Configuration of a link end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TunnelConfig {
-    /// Whether this end connects.
+    /// Side that opens the TCP connection.
     pub role: Role,
     /// Name of the switch.
     pub switch_name: Wwnn,
@@ -290,7 +290,8 @@ impl Tunnel {
     /// Returns the time stamp of a frame that is sent at `now`. It is never [`Stamp::NONE`].
     pub fn stamp(&self, now: Instant) -> Stamp {
         let ns = now.as_ns();
-        let units = (ns / 1_000_000_000) << 32 | ((ns % 1_000_000_000) << 32) / 1_000_000_000;
+        let fraction = ((ns % 1_000_000_000) << 32) / 1_000_000_000;
+        let units = (ns / 1_000_000_000) << 32 | fraction;
         let stamp = self.config.epoch.0.wrapping_add(units);
         Stamp(stamp.max(1))
     }

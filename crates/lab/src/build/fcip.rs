@@ -7,7 +7,7 @@ use super::workloads::CONFLICT;
 use crate::diagnostic::{Origin, Sink};
 use crate::element::Element;
 use crate::value;
-use sanloom_fc::config::{FcipAddresses, K_A_TOV};
+use sanloom_fc::config::{FcipAddresses, FcipTunnel, K_A_TOV, Picos};
 use sanloom_fc::san::Lab;
 use sanloom_wire::fcip::PORT;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ fn address(element: &Element<'_>, key: &str, sink: &mut Sink) -> Option<SocketAd
     address
 }
 
-fn keep_alive(element: &Element<'_>, sink: &mut Sink) -> sanloom_fc::config::Picos {
+fn keep_alive(element: &Element<'_>, sink: &mut Sink) -> Picos {
     let keep_alive = element.time("fcip.keep_alive").unwrap_or(K_A_TOV);
     if !KEEP_ALIVE_MS.contains(&(keep_alive.0 / 1_000_000_000)) {
         sink.error(
@@ -78,4 +78,14 @@ fn keep_alive(element: &Element<'_>, sink: &mut Sink) -> sanloom_fc::config::Pic
         );
     }
     keep_alive
+}
+
+/// Settings of the link in a simulation. [`build`] reports the mistakes.
+pub(super) fn tunnel(element: &Element<'_>) -> FcipTunnel {
+    let size = |key| element.size(key).and_then(|bytes| u32::try_from(bytes).ok());
+    FcipTunnel {
+        window_bytes: size("fcip.window"),
+        send_buffer_bytes: size("fcip.send_buffer"),
+        keep_alive: element.time("fcip.keep_alive").unwrap_or(K_A_TOV),
+    }
 }

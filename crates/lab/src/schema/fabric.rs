@@ -297,5 +297,7 @@ pub(super) const ISL: SectionDef = SectionDef {
         FCIP[1],
         FCIP[2],
         FCIP[3],
+        FCIP[4],
+        FCIP[5],
     ],
 };

@@ -2,7 +2,7 @@
 
 use super::{Fallback, Key, Kind};
 
-pub(super) const FCIP: [Key; 4] = [
+pub(super) const FCIP: [Key; 6] = [
     Key {
         path: "fcip",
         kind: Kind::Table,
@@ -34,5 +34,21 @@ pub(super) const FCIP: [Key; 4] = [
         meaning: "Keep-alive time-out (K_A_TOV), 100 ms to 1 h. After this idle time the end sends an LKA, and after the same time without an answer it closes the connection.",
         example: "\"2s\"",
         also: &["k_a_tov", "keepalive"],
+    },
+    Key {
+        path: "fcip.window",
+        kind: Kind::Size { min: 4_096, max: 1 << 30 },
+        fallback: Fallback::Absent("it grows with the need, from 64 KiB to 3 MiB"),
+        meaning: "Receive window of TCP in a simulation: the bytes that may be on their way. `sanloom up` uses the settings of the kernel.",
+        example: "\"16MiB\"",
+        also: &["receive_window", "rcvbuf"],
+    },
+    Key {
+        path: "fcip.send_buffer",
+        kind: Kind::Size { min: 4_096, max: 1 << 30 },
+        fallback: Fallback::Absent("it grows with the need, from 16 KiB to 4 MiB"),
+        meaning: "Buffer of each gateway in a simulation: the bytes that it keeps until the other end has acknowledged them.",
+        example: "\"16MiB\"",
+        also: &["buffer", "sndbuf"],
     },
 ];

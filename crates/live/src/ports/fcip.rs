@@ -2,7 +2,7 @@
 //!
 //! Frames are FCoE frames without Ethernet addresses inside the process, and encapsulated on the
 //! connection. [`Tunnel`] decides about connections. A frame leaves the egress queue when its last
-//! byte is in the socket, so that TCP holds back the queue, and the queue the sources of its frames.
+//! byte is in the socket. So TCP holds back the queue, and the queue the sources of its frames.
 
 use super::egress::Queued;
 use super::{PortError, Sending};
@@ -11,9 +11,8 @@ use crate::frame::FrameBuf;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use sanloom_api::view::FcipRow;
 use sanloom_fc::fcip::{Admission, ConnectionId, Framer, Input, Output, Phase, Step, Tunnel, TunnelConfig};
-use sanloom_scsi::time::Instant;
 use sanloom_wire::ether::ETHER_BYTES;
-use sanloom_wire::fcip::{self, Encapsulated, KeepAlive, SPECIAL_BYTES, Stamp};
+use sanloom_wire::fcip::{self, Encapsulated, KeepAlive, SPECIAL_BYTES, Special, Stamp};
 use sanloom_wire::fcoe::{self, Fcoe};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -61,12 +60,19 @@ pub struct Fcip {
     socket: Socket,
     tunnel: Tunnel,
     clock: Clock,
+    /// System time at the start of the clock, in nanoseconds since 1970.
+    begun_unix_ns: u64,
+    /// Units of a time stamp by which the system time is ahead of start and clock, because it was
+    /// set or the machine was suspended.
+    correction: u64,
     /// The connection that carries frames, and one that is being opened.
     connections: Vec<Connection>,
     next_id: ConnectionId,
     /// The link was down since the last check, and the switch must learn it.
     was_down: bool,
     next_ox_id: u16,
+    /// Received frames that no FC frame is as long as.
+    too_long: u64,
     /// Losses of synchronisation, and skipped bytes, of closed connections.
     framing: [u64; 2],
     scratch: Vec<u8>,
@@ -91,14 +97,17 @@ impl Fcip {
     }
 
     fn new(name: &str, socket: Socket, config: TunnelConfig) -> Fcip {
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let epoch = Stamp::from_unix_ns(unix.as_nanos() as u64);
+        let begun_unix_ns = unix_ns();
+        let epoch = Stamp::from_unix_ns(begun_unix_ns);
         // Nonces must differ after a restart.
-        let seed = config.seed ^ unix.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
+        let seed = config.seed ^ begun_unix_ns ^ u64::from(std::process::id()) << 32;
         let mut fcip = Fcip {
             socket,
             tunnel: Tunnel::new(TunnelConfig { epoch, seed, ..config }),
             clock: Clock::start(),
+            begun_unix_ns,
+            correction: 0,
+            too_long: 0,
             connections: Vec::new(),
             next_id: 0,
             was_down: false,
@@ -141,6 +150,16 @@ impl Fcip {
         self.tunnel.counters().stale
     }
 
+    /// Frames dropped because no FC frame is as long.
+    pub fn too_long(&self) -> u64 {
+        self.too_long
+    }
+
+    /// Time stamp of a frame that is sent now.
+    fn stamp(&self) -> Stamp {
+        Stamp(self.tunnel.stamp(self.clock.now()).0.wrapping_add(self.correction).max(1))
+    }
+
     /// State and counters.
     pub fn row(&self) -> FcipRow {
         let counters = self.tunnel.counters();
@@ -177,6 +196,8 @@ impl Fcip {
     /// Opens connections, and runs the timers of the machine.
     pub fn check_peer(&mut self) {
         self.was_down = false;
+        let expected = Stamp::from_unix_ns(self.begun_unix_ns + self.clock.now().as_ns());
+        self.correction = Stamp::from_unix_ns(unix_ns()).0.wrapping_sub(expected.0);
         self.accept();
         for place in (0..self.connections.len()).rev() {
             self.check_connection(place);
@@ -264,17 +285,20 @@ impl Fcip {
         let now = self.clock.now();
         self.tunnel.handle(now, input);
         while let Some(output) = self.tunnel.poll_output() {
-            self.apply(now, output);
+            self.apply(output);
         }
     }
 
-    fn apply(&mut self, now: Instant, output: Output) {
+    fn apply(&mut self, output: Output) {
         match output {
             Output::Connect => self.start_connect(),
-            Output::Special(id, special) => self.control(id, |out| special.emit(out)),
+            Output::Special(id, special) => {
+                let special = Special { stamp: self.stamp(), ..special };
+                self.control(id, |out| special.emit(out));
+            }
             Output::KeepAlive(id, kind) => {
                 self.next_ox_id = self.next_ox_id.wrapping_add(1);
-                let (stamp, frame) = (self.tunnel.stamp(now), kind.frame(self.next_ox_id));
+                let (stamp, frame) = (self.stamp(), kind.frame(self.next_ox_id));
                 self.control(id, |out| fcip::encapsulate(stamp, &frame, out));
             }
             Output::Close(id, ending) => {
@@ -376,12 +400,18 @@ impl Fcip {
                     if self.tunnel.connection() == Some(id) && got == buffers.len().min(BATCH) {
                         return got;
                     }
-                    let input = match (self.tunnel.admit(now, id, frame.stamp), KeepAlive::of(frame.frame)) {
+                    let stamp = match frame.stamp {
+                        Stamp::NONE => Stamp::NONE,
+                        Stamp(units) => Stamp(units.wrapping_sub(self.correction)),
+                    };
+                    let input = match (self.tunnel.admit(now, id, stamp), KeepAlive::of(frame.frame)) {
                         (Admission::NotUp, _) => Some(Input::Unexpected(id)),
                         (Admission::Stale, _) => None,
                         (Admission::Deliver, Some(kind)) => Some(Input::KeepAlive(id, kind)),
                         (Admission::Deliver, None) => {
-                            got += usize::from(fill(&mut buffers[got], &frame));
+                            let fits = fill(&mut buffers[got], &frame);
+                            got += usize::from(fits);
+                            self.too_long += u64::from(!fits);
                             None
                         }
                     };
@@ -402,7 +432,7 @@ impl Fcip {
 
     /// Sends frames from the front of the queue.
     pub fn send(&mut self, frames: &mut VecDeque<Queued>) -> Sending {
-        let stamp = self.tunnel.stamp(self.clock.now());
+        let stamp = self.stamp();
         let own = self.tunnel.connection().filter(|_| !self.was_down);
         let Some(connection) = self.connections.iter_mut().find(|connection| Some(connection.id) == own) else {
             return Sending::NoPeer;
@@ -482,6 +512,11 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// Returns the system time in nanoseconds since 1970.
+fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 /// Encapsulates an FCoE frame of the process.

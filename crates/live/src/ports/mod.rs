@@ -240,6 +240,9 @@ impl EthernetPort {
                 if driver.stale() > 0 {
                     self.drops.insert(reason::STALE, driver.stale());
                 }
+                if driver.too_long() > 0 {
+                    self.drops.insert(reason::TOO_LONG, driver.too_long());
+                }
             }
             Driver::Packet(driver) => {
                 driver.check_peer();

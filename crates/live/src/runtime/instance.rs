@@ -455,6 +455,7 @@ impl Instance {
                     break;
                 }
                 let Some((got, cut)) = self.ports.receive(*number) else { break };
+                tunnel::update(self, now, *number);
                 for (place, bit) in (0..got).zip(0..) {
                     let frame = self.ports.take_received(place);
                     if cut >> bit & 1 == 0 {
@@ -464,6 +465,7 @@ impl Instance {
                     }
                 }
             }
+            tunnel::update(self, now, *number);
         }
         self.ports.put_readable(readable)
     }

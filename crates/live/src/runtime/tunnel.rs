@@ -73,3 +73,13 @@ pub(super) fn counters(port: &LivePort) -> BTreeMap<String, u64> {
     }
     counters
 }
+
+/// Reports a change of the FCIP link at a port that has been read, if it has one.
+#[inline]
+pub(super) fn update(instance: &mut Instance, now: Instant, number: usize) {
+    let port = &instance.ports[number];
+    if port.tunnel.is_some() && port.ethernet.has_peer() != port.light {
+        instance.ports[number].light = !instance.ports[number].light;
+        instance.peer_changed(now, number);
+    }
+}

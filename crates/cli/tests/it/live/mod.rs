@@ -6,6 +6,7 @@ mod carriers;
 mod durability;
 mod fabric;
 mod fcip;
+mod fcip_packets;
 mod gateway;
 mod hostile;
 mod initiator;
