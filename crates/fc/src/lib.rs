@@ -27,6 +27,7 @@ pub mod eport;
 pub mod exchange;
 pub mod fabric;
 pub mod fabric_switch;
+pub mod fcip;
 pub mod fcp;
 pub mod fip;
 pub mod fspf;

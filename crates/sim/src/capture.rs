@@ -7,6 +7,7 @@
 //! the same on every link of its route.
 
 mod ethernet;
+mod fcip;
 mod fcoe;
 mod infiniband;
 

@@ -8,6 +8,7 @@
 
 mod agenda;
 pub mod capture;
+pub mod fcip;
 pub mod host;
 pub mod infiniband;
 pub mod iscsi;

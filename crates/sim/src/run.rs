@@ -247,6 +247,7 @@ fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> b
         world.net.ethernet.forget_observed();
         world.net.infiniband.forget_observed();
         world.iscsi.iter_mut().for_each(|iscsi| iscsi.forget());
+        world.fcip.iter_mut().for_each(|fcip| fcip.forget());
         world.net.fc.fcoe.forget();
     }
     let progress = Progress {

@@ -22,6 +22,7 @@ pub mod delimiter;
 pub mod els;
 pub mod error;
 pub mod ether;
+pub mod fcip;
 pub mod fcoe;
 pub mod fcp;
 pub mod fcs;

@@ -15,7 +15,7 @@ mod zone;
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
 pub use live::{CaptureRow, CapturesView, CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
 pub use node::{Attachment, NodeKind, NodeRow, NodesView};
-pub use port::{Dark, FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
+pub use port::{Dark, FcipRow, FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
 use crate::inject::RulesView;

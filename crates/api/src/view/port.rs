@@ -163,6 +163,37 @@ pub struct PortRow {
     pub bytes_received: Option<u64>,
     /// Frames discarded at the port, by reason.
     pub discards: BTreeMap<String, u64>,
+    /// FCIP link of the port, which is a VE_Port then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fcip: Option<FcipRow>,
+}
+
+/// FCIP link of a VE_Port.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FcipRow {
+    /// State: `disabled`, `waiting`, `connecting`, `opening`, `up`.
+    pub state: String,
+    /// Address at which the port listens, or to which it connects.
+    pub address: String,
+    /// True if the port listens.
+    pub listens: bool,
+    /// World-wide name of the switch at the other end; empty while the link is down.
+    pub peer: String,
+    /// TCP connections that became links since the start.
+    pub connections: u64,
+    /// TCP connections that this end has closed.
+    pub closed: u64,
+    /// Frames dropped because they were older than R_A_TOV.
+    pub stale: u64,
+    /// LKAs sent.
+    pub keep_alives: u64,
+    /// Age of the oldest delivered frame, in milliseconds.
+    pub oldest_ms: f64,
+    /// Number of times that damage ended the synchronisation of frames.
+    pub resynchronised: u64,
+    /// Bytes skipped in search of frames.
+    pub skipped_bytes: u64,
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -1,6 +1,7 @@
 //! Virtual links of Fibre Channel over Ethernet (FC-BB-6) in a simulation.
 
 use super::ethernet::EthernetLink;
+use super::fcip::FcipTunnel;
 
 /// Smallest payload of Ethernet frames that carries every frame of Fibre Channel, in bytes: the
 /// FCoE header 14, the frame header 24, the data field 2,112, CRC 4 and EOF 4 (FC-BB-6).
@@ -29,6 +30,8 @@ pub struct VirtualLink {
     pub pfc: bool,
     /// Receive buffer at each end, in bytes; `None`: [`FCOE_BUFFER_BYTES`] and the headroom.
     pub buffer_bytes: Option<u64>,
+    /// TCP carries the frames instead (FCIP), which use neither a VLAN nor PFC.
+    pub fcip: Option<FcipTunnel>,
 }
 
 impl VirtualLink {
@@ -61,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_full_frame_has_the_length_of_the_standard() {
-        let link = VirtualLink { vlan: Some(100), priority: 3, pfc: true, buffer_bytes: None };
+        let link = VirtualLink { vlan: Some(100), priority: 3, pfc: true, buffer_bytes: None, fcip: None };
         // Header 14, tag 4, FCoE 14, FC header 24, data 2,112, CRC 4, EOF 4, FCS 4.
         assert_eq!(link.frame_bytes(2_112 + 36), 2_180);
         // With preamble and gap, a data field of 2,048 bytes has 0.95880 of the line.

@@ -1,5 +1,6 @@
 //! Settings of a lab for running on real Ethernet ports with real disks. A simulation ignores them.
 
+use super::fcip::FcipAddresses;
 use super::iscsi::Iscsi;
 use super::port_groups::PortGroupSpec;
 use super::units::Picos;
@@ -22,6 +23,8 @@ pub struct Live {
     /// Ethernet links, by index into [`Lab::links`](crate::san::Lab::links). Any other link of a
     /// switch ends inside the process.
     pub ethernet: BTreeMap<usize, Ethernet>,
+    /// FCIP links, by index into [`Lab::links`](crate::san::Lab::links).
+    pub fcip: BTreeMap<usize, FcipAddresses>,
     /// Storage systems whose first port is a station of a VN2VN segment (FC-BB-6), by index into
     /// [`Lab::storage`](crate::san::Lab::storage).
     pub stations: BTreeMap<u16, Ethernet>,

@@ -9,6 +9,7 @@ mod cost;
 mod ethernet;
 mod fabric;
 mod fault;
+mod fcip;
 mod fcoe;
 mod host_processor;
 mod infiniband;
@@ -40,6 +41,7 @@ pub use fabric::{
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
 pub use fault::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault};
+pub use fcip::{FCIP_BUFFER_BYTES, FCIP_OVERHEAD_BYTES, FcipAddresses, FcipTunnel, K_A_TOV};
 pub use fcoe::{FCOE_BUFFER_BYTES, FCOE_MTU, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, TAG_BYTES, VirtualLink};
 pub use host_processor::{AdapterProcessor, Affinity, ChannelCost, DriverCost, HostProcessor, StackCost, per_kib};
 pub use infiniband::{

@@ -9,6 +9,7 @@ mod domain_util;
 mod eport;
 mod fabric_fib;
 mod fabric_routes;
+mod fcip;
 mod fcp_device;
 mod fip;
 mod fspf;

@@ -2,20 +2,27 @@
 
 use super::nodes::has_table;
 use crate::element::Element;
-use sanloom_fc::config::{EthernetRate, LineRate, Node, VirtualLink};
+use sanloom_fc::config::{EthernetRate, FCIP_BUFFER_BYTES, LineRate, Node, VirtualLink};
 use sanloom_fc::san::{Lab, ethernet_node};
 
 /// Returns the virtual link of a link with the table `ethernet`, if both ends have Ethernet
 /// interfaces.
 pub(super) fn virtual_link(lab: &Lab, element: &Element<'_>, ends: [Node; 2]) -> Option<VirtualLink> {
-    if !has_table(element, "ethernet") || rate_at(lab, ends[0]).is_none() || rate_at(lab, ends[1]).is_none() {
+    let is_fcip = has_table(element, "fcip");
+    if !is_fcip && !has_table(element, "ethernet") || rate_at(lab, ends[0]).is_none() || rate_at(lab, ends[1]).is_none()
+    {
         return None;
+    }
+    if is_fcip {
+        let fcip = Some(super::fcip::tunnel(element));
+        return Some(VirtualLink { vlan: None, priority: 0, pfc: true, buffer_bytes: Some(FCIP_BUFFER_BYTES), fcip });
     }
     Some(VirtualLink {
         vlan: element.integer("ethernet.vlan"),
         priority: element.integer("ethernet.priority").unwrap_or(3),
         pfc: element.flag("ethernet.pfc"),
         buffer_bytes: element.size("ethernet.buffer"),
+        fcip: None,
     })
 }
 

@@ -54,6 +54,7 @@ pub(super) fn build<'d>(
         control: section.as_ref().filter(|live| live.is_given("control")).and_then(|_| text("control")),
         metrics: section.as_ref().and_then(|live| metrics(live, sink)),
         ethernet: ethernet(lab, links, budget, sink),
+        fcip: super::fcip::build(lab, links, sink),
         stations: stations(lab, storage, budget, sink),
         uplinks: uplinks(lab, hosts, budget, sink),
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),

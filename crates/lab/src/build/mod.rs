@@ -8,6 +8,7 @@ mod changes;
 mod ethernet;
 mod expectations;
 mod faults;
+mod fcip;
 mod fcoe;
 mod holes;
 mod infiniband;

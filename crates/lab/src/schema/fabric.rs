@@ -1,6 +1,7 @@
 //! Sections of the fabric: timers and links.
 
 use super::ethernet::LINK as LINK_KEYS;
+use super::fcip::FCIP;
 use super::infiniband::LINK as INFINIBAND;
 use super::live::ETHERNET;
 use super::{Fallback, Form, Key, Kind, SPREAD, SectionDef};
@@ -292,5 +293,11 @@ pub(super) const ISL: SectionDef = SectionDef {
         ETHERNET[7],
         ETHERNET[8],
         ETHERNET[9],
+        FCIP[0],
+        FCIP[1],
+        FCIP[2],
+        FCIP[3],
+        FCIP[4],
+        FCIP[5],
     ],
 };

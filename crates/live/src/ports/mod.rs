@@ -5,15 +5,18 @@
 //! | [`Datagram`] | one datagram | blocks the sender | its socket accepts a connect |
 //! | [`Stream`] | length and bytes | blocks the sender | a connection is open |
 //! | [`Tap`] | one read or write | blocks the sender | the interface is up |
+//! | [`Fcip`] | one encapsulated frame over TCP | blocks the sender | the FCIP link is up |
 //! | [`Packet`] | one packet | loses frames, which are counted | the interface has a carrier |
 
 pub mod datagram;
 pub mod egress;
+pub mod fcip;
 pub mod interface;
 pub mod stream;
 
 pub use datagram::Datagram;
 pub use egress::Egress;
+pub use fcip::Fcip;
 pub use interface::{Packet, Tap};
 pub use stream::Stream;
 
@@ -67,6 +70,16 @@ pub enum PortError {
         /// The error.
         error: io::Error,
     },
+    /// The TCP port of an FCIP link cannot be opened.
+    #[error("cannot listen at {address} for the FCIP link {name}: {error}; write another address in `fcip.listen`")]
+    Tunnel {
+        /// Name of the link.
+        name: String,
+        /// The address.
+        address: SocketAddr,
+        /// The error.
+        error: io::Error,
+    },
     /// An inherited descriptor cannot be used.
     #[error("cannot use the descriptor {number}: {error}")]
     Descriptor {
@@ -111,6 +124,7 @@ pub enum Driver {
     Stream(Stream),
     Tap(Tap),
     Packet(Packet),
+    Fcip(Box<Fcip>),
     /// The driver has failed and is closed.
     Closed,
 }
@@ -155,6 +169,8 @@ pub mod reason {
     pub const TOO_LONG: &str = "too long";
     /// The driver cannot send the frame.
     pub const REFUSED: &str = "refused by the carrier";
+    /// The frame was older than R_A_TOV on arrival.
+    pub const STALE: &str = "older than R_A_TOV";
     /// The kernel's receive buffer was full.
     pub const KERNEL: &str = "dropped by the kernel";
 }
@@ -181,6 +197,7 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.socket(),
             Driver::Tap(driver) => Some(driver.socket()),
             Driver::Packet(driver) => Some(driver.socket()),
+            Driver::Fcip(driver) => driver.socket(),
             Driver::Closed => None,
         }
     }
@@ -189,6 +206,7 @@ impl EthernetPort {
     pub fn listener(&self) -> Option<BorrowedFd<'_>> {
         match &self.driver {
             Driver::Stream(driver) => driver.listener(),
+            Driver::Fcip(driver) => driver.listener(),
             _ => None,
         }
     }
@@ -200,6 +218,7 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.has_peer(),
             Driver::Tap(driver) => driver.has_peer(),
             Driver::Packet(driver) => driver.has_peer(),
+            Driver::Fcip(driver) => driver.has_peer(),
             Driver::Closed => false,
         }
     }
@@ -216,6 +235,15 @@ impl EthernetPort {
             }
             Driver::Tap(driver) => driver.check_peer(),
             Driver::Closed => {}
+            Driver::Fcip(driver) => {
+                driver.check_peer();
+                if driver.stale() > 0 {
+                    self.drops.insert(reason::STALE, driver.stale());
+                }
+                if driver.too_long() > 0 {
+                    self.drops.insert(reason::TOO_LONG, driver.too_long());
+                }
+            }
             Driver::Packet(driver) => {
                 driver.check_peer();
                 if driver.kernel_drops() > 0 {
@@ -237,6 +265,7 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.receive(buffers),
             Driver::Tap(driver) => driver.receive(buffers),
             Driver::Packet(driver) => driver.receive(buffers),
+            Driver::Fcip(driver) => driver.receive(buffers),
             Driver::Closed => Err(io::ErrorKind::WouldBlock.into()),
         }?;
         self.received.frames += got as u64;
@@ -263,6 +292,7 @@ impl EthernetPort {
                 Driver::Stream(driver) => driver.send(queue),
                 Driver::Tap(driver) => driver.send(queue),
                 Driver::Packet(driver) => driver.send(queue),
+                Driver::Fcip(driver) => driver.send(queue),
                 Driver::Closed => Sending::NoPeer,
             };
             match sending {
@@ -270,7 +300,11 @@ impl EthernetPort {
                     self.sent.frames += sent as u64;
                     self.sent.bytes += queue.iter().take(sent).map(|q| q.frame.bytes().len() as u64).sum::<u64>();
                     self.egress.blocked = false;
-                    let has_begun = matches!(&self.driver, Driver::Stream(driver) if driver.has_begun());
+                    let has_begun = match &self.driver {
+                        Driver::Stream(driver) => driver.has_begun(),
+                        Driver::Fcip(driver) => driver.has_begun(),
+                        _ => false,
+                    };
                     self.egress.sent(number, sent, has_begun, pool);
                 }
                 Sending::Blocked => {

@@ -5,8 +5,9 @@
 //! The Fibre Channel frame and its CRC stay unchanged.
 
 use super::fabric::switch::Attachment;
-use super::fabric::{Step, Way};
+use super::fabric::{Step, Way, addresses_in};
 use super::instance::Instance;
+use super::ports::LivePort;
 use super::work::{Entering, Origin, Source, Timer};
 use crate::capture::CapturePoint;
 use crate::frame::FrameBuf;
@@ -85,9 +86,14 @@ impl Instance {
 
     #[inline]
     fn fcoe_frame(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: FrameBuf) {
-        match self.fabric.ingress(&self.ports[port].segments, vlan, frame.bytes()) {
+        let origin = Origin { source: Source::Ethernet(port), since: now };
+        let LivePort { tunnel, segments, .. } = &self.ports[port];
+        let entered = match *tunnel {
+            Some(at) => addresses_in(frame.bytes()).map(|addresses| (at, addresses)),
+            None => self.fabric.ingress(segments, vlan, frame.bytes()),
+        };
+        match entered {
             Ok((at, addresses)) => {
-                let origin = Origin { source: Source::Ethernet(port), since: now };
                 self.enter(now, at, origin, frame, addresses);
             }
             Err(refused) => self.ports.drop_frame(port, refused, frame),
@@ -227,9 +233,12 @@ impl Instance {
             let ethernet = segment.port;
             return self.push_ethernet(now, ethernet, origin.source, frame);
         }
+        if let Attachment::Tunnel(tunnel) = attachment {
+            return self.push_ethernet(now, tunnel, origin.source, frame);
+        }
         self.fabric.switches[switch].inner_mut(port).sent += 1;
         match attachment {
-            Attachment::Segment(_) => {}
+            Attachment::Segment(_) | Attachment::Tunnel(_) => {}
             Attachment::Storage { system, port } => match open(&frame) {
                 Some((header, field)) => {
                     self.services.systems[system].frame_in(now, port, header, field);
@@ -288,6 +297,9 @@ impl Instance {
         if let Attachment::Segment(number) = attachment {
             return self.work.push_fcf(number, fcf::Input::Send { port, frame });
         }
+        if let Attachment::Tunnel(tunnel) = attachment {
+            return self.tunnel_message(now, tunnel, frame);
+        }
         let frames = frame.payload.len().div_ceil(MESSAGE_FRAME_BYTES).max(1);
         self.fabric.switches[switch].inner_mut(port).sent += frames as u64;
         match attachment {
@@ -301,7 +313,7 @@ impl Instance {
                 }
             }
             Attachment::Cable { switch, port } => self.enter_message(now, (switch, port), Source::Machine, frame),
-            Attachment::Segment(_) | Attachment::Nothing => {}
+            Attachment::Segment(_) | Attachment::Tunnel(_) | Attachment::Nothing => {}
         }
     }
 

@@ -16,6 +16,7 @@ use super::operations::keeper::Keeper;
 use super::ports::Ports;
 use super::services::Services;
 use super::spread::{self, Spread};
+use super::tunnel;
 use super::work::{Deadlines, Source, Timer, Work, WorkQueue};
 use crate::capture::Captures;
 use crate::driven::Recording;
@@ -315,6 +316,10 @@ impl Instance {
             return;
         }
         let station = port.station;
+        if port.tunnel.is_some() {
+            return tunnel::link_changed(self, number);
+        }
+        let port = &self.ports[number];
         for segment in &port.segments {
             if !self.fabric.segments[*segment].disabled {
                 self.work.push_fcf(*segment, if up { fcf::Input::LinkUp } else { fcf::Input::LinkDown });
@@ -353,7 +358,7 @@ impl Instance {
                 let kind = match attachment {
                     Attachment::Storage { .. } | Attachment::Host(_) => PortKind::F,
                     Attachment::Cable { .. } => PortKind::E,
-                    Attachment::Segment(_) | Attachment::Nothing => continue,
+                    Attachment::Segment(_) | Attachment::Tunnel(_) | Attachment::Nothing => continue,
                 };
                 self.work.push_switch(switch, fabric_switch::Input::PortUp { port, kind });
             }
@@ -461,6 +466,7 @@ impl Instance {
                 break;
             }
             for mut batch in batches {
+                tunnel::update(self, now, batch.port);
                 for received in batch.frames.drain(..) {
                     self.received_frame(now, batch.port, received);
                 }
@@ -484,6 +490,7 @@ impl Instance {
                     break;
                 }
                 let Some((got, cut)) = self.ports.receive(*number) else { break };
+                tunnel::update(self, now, *number);
                 for (place, bit) in (0..got).zip(0..) {
                     let frame = self.ports.take_received(place);
                     if cut >> bit & 1 == 0 {
@@ -493,6 +500,7 @@ impl Instance {
                     }
                 }
             }
+            tunnel::update(self, now, *number);
         }
         self.ports.put_readable(readable)
     }

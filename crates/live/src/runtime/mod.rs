@@ -25,6 +25,7 @@ mod services;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod tunnel;
 mod view;
 mod work;
 

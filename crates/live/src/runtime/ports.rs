@@ -32,6 +32,8 @@ pub struct LivePort {
     pub segments: Vec<usize>,
     /// The station at the port, by index.
     pub station: Option<usize>,
+    /// Switch, by index, and its port, at the end of an FCIP link.
+    pub tunnel: Option<(usize, u16)>,
     /// Responder to VLAN requests, if all segments have a VLAN.
     pub vlans: Option<VlanResponder>,
     /// Number of full egress queues that hold the port back.
@@ -60,6 +62,7 @@ impl LivePort {
             link,
             segments: Vec::new(),
             station: None,
+            tunnel: None,
             vlans: None,
             held: 0,
             pausing: None,
@@ -402,6 +405,9 @@ impl Ports {
         if port.ethernet.check_peer() {
             poller.forget(2 * number as u64);
             self.mark(number);
+        }
+        if matches!(&self.list[number].ethernet.driver, Driver::Fcip(driver) if driver.has_unread()) {
+            self.happened(number, Happened { token: 0, readable: true, writable: false });
         }
         let port = &mut self.list[number];
         let light = port.ethernet.has_peer();

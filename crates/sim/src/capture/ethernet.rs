@@ -1,15 +1,17 @@
-//! Frames of Ethernet as bytes: pause frames, and segments of TCP that carry iSCSI.
+//! Frames of Ethernet as bytes: pause frames, and segments of TCP that carry iSCSI or FCIP.
 
 use crate::iscsi::Seen;
 use crate::net::ethernet::{LONGEST_QUANTA, ObservedPacket, Packet};
+use crate::tcp::TUNNEL_FLOWS;
 use crate::world::World;
 use sanloom_fc::config::VlanNumbers;
 use sanloom_scsi::random::mix;
 use sanloom_transport::tcp::{Ecn, Flags, Segment};
 use sanloom_wire::ether::{EtherHeader, EtherType, MIN_FRAME_BYTES, MacAddr, VlanTag};
+use sanloom_wire::fcip;
 use sanloom_wire::pause::PriorityPause;
 use sanloom_wire::tcp::{Ipv4Header, MAX_BLOCKS, TcpHeader, TcpOptions, TcpPacket};
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Port of iSCSI (RFC 7143, section 4.2.7.1).
 const ISCSI_PORT: u16 = 3260;
@@ -24,9 +26,13 @@ pub(super) fn frame(world: &World, vlans: &VlanNumbers, item: &ObservedPacket) -
         pause(item.line, named, stop, &mut out);
     } else if item.packet.is_fcoe() {
         super::fcoe::frame(world, vlans, &item.packet, &mut out)?;
+    } else if item.packet.flow & TUNNEL_FLOWS != 0 {
+        let fcip = world.fcip.as_ref()?;
+        let seen = fcip.seen(&item.packet, &|unit| super::fcip::unit(world, unit))?;
+        segment(vlans, &item.packet, &of_tunnel(&seen), &mut out);
     } else {
         let iscsi = world.iscsi.as_ref()?;
-        segment(vlans, &item.packet, &iscsi.seen(&item.packet)?, &mut out);
+        segment(vlans, &item.packet, &of_session(&iscsi.seen(&item.packet)?), &mut out);
     }
     out.resize(out.len().max(MIN_FRAME_BYTES), 0);
     Some(out)
@@ -45,6 +51,45 @@ fn pause(line: u32, named: u8, stop: u8, out: &mut Vec<u8>) {
     PriorityPause { named, quanta: std::array::from_fn(quanta) }.emit(MacAddr([0x02, 0, 1, a, b, c]), out);
 }
 
+/// A segment and its connection.
+struct Shown<'a> {
+    /// Address of the end that has opened the connection, and of the other one.
+    ends: [SocketAddrV4; 2],
+    /// Number of the connection, which decides its initial sequence numbers.
+    connection: u64,
+    from_opener: bool,
+    has_tag: bool,
+    segment: &'a Segment,
+    payload: &'a [u8],
+}
+
+fn of_session<'a>(seen: &'a Seen<'a>) -> Shown<'a> {
+    Shown {
+        ends: addresses(seen),
+        connection: seen.connection.into(),
+        from_opener: seen.from_host,
+        has_tag: seen.plan.tag.is_some(),
+        segment: seen.segment,
+        payload: &seen.payload,
+    }
+}
+
+fn of_tunnel<'a>(seen: &'a crate::fcip::Seen<'a>) -> Shown<'a> {
+    let [listens, connects] = seen.interfaces.map(|interface| {
+        let [high, low] = interface.to_be_bytes();
+        Ipv4Addr::new(10, 1, high, low)
+    });
+    let own_port = 49_152 + (seen.connection % 16_384) as u16;
+    Shown {
+        ends: [SocketAddrV4::new(connects, own_port), SocketAddrV4::new(listens, fcip::PORT)],
+        connection: u64::from(seen.connection) | 1 << 32,
+        from_opener: seen.from_opener,
+        has_tag: false,
+        segment: seen.segment,
+        payload: &seen.payload,
+    }
+}
+
 /// Address of a host's interface, and of a portal.
 fn addresses(seen: &Seen<'_>) -> [SocketAddrV4; 2] {
     let [own, peer] = seen.plan.interfaces.map(u16::to_be_bytes);
@@ -57,18 +102,18 @@ fn addresses(seen: &Seen<'_>) -> [SocketAddrV4; 2] {
     [SocketAddrV4::new([10, 0, own[0], own[1]].into(), own_port), portal]
 }
 
-fn segment(vlans: &VlanNumbers, packet: &Packet, seen: &Seen<'_>, out: &mut Vec<u8>) {
+fn segment(vlans: &VlanNumbers, packet: &Packet, seen: &Shown<'_>, out: &mut Vec<u8>) {
     let vlan = vlans.vlan(packet.vlan()).unwrap_or(0);
-    let tag = seen.plan.tag.map(|_| VlanTag { priority: packet.priority(), drop_eligible: false, vlan });
+    let tag = seen.has_tag.then(|| VlanTag { priority: packet.priority(), drop_eligible: false, vlan });
     EtherHeader { to: mac(packet.to), from: mac(packet.from), tag, ether_type: EtherType::IPV4 }.emit(out);
-    let mut ends = addresses(seen);
-    if !seen.from_host {
+    let mut ends = seen.ends;
+    if !seen.from_opener {
         ends.reverse();
     }
     let Segment { position, ack, window, flags, .. } = *seen.segment;
     // Initial sequence numbers of both sides.
-    let first = |from_host: bool| mix(u64::from(seen.connection) << 1 | u64::from(from_host)) as u32;
-    let (own, peer) = (first(seen.from_host), first(!seen.from_host));
+    let first = |from_opener: bool| mix(seen.connection << 1 | u64::from(from_opener)) as u32;
+    let (own, peer) = (first(seen.from_opener), first(!seen.from_opener));
     let ecn = match (packet.has_congestion(), seen.segment.ecn) {
         (true, _) | (_, Ecn::Ce) => 3,
         (_, Ecn::Ect) => 2,
@@ -94,7 +139,7 @@ fn segment(vlans: &VlanNumbers, packet: &Packet, seen: &Seen<'_>, out: &mut Vec<
             urgent: 0,
             options: options(seen.segment, peer),
         },
-        payload: &seen.payload,
+        payload: seen.payload,
     };
     packet.emit(out);
 }

@@ -15,6 +15,7 @@ use super::ethernet::{EthernetPlane, Packet};
 use super::events::Events;
 use super::fc::{FcPlane, FrameRef, InFlight, Loss, LossSite, Sent};
 use super::queue::NEVER;
+use super::tunnel::Tunnelled;
 use sanloom_wire::Frame;
 use std::collections::VecDeque;
 
@@ -37,6 +38,8 @@ pub struct FcoeLanePlan {
     pub has_tag: bool,
     /// True if the receiver pauses its sender.
     pub pauses: bool,
+    /// True if TCP carries the frames (FCIP).
+    pub is_tunnel: bool,
     /// Receive buffer, and the part of it that is left for frames after a pause, in bytes.
     pub buffer_bytes: u64,
     pub headroom_bytes: u64,
@@ -54,6 +57,10 @@ pub struct FcoePlane {
     free: Vec<u32>,
     /// Frames for the Ethernet plane, with the earliest time at which they begin.
     out: VecDeque<(Packet, u64)>,
+    /// Frames for the TCP connections of FCIP links.
+    tunnelled: VecDeque<Tunnelled>,
+    /// Lanes of FCIP links whose receive buffers have room again.
+    resumed: VecDeque<u32>,
     /// Interfaces whose priorities to pause may have changed.
     changed: Vec<u16>,
     /// Frames that a capture may read, by position.
@@ -70,6 +77,8 @@ struct FcoeLane {
     held_bytes: u64,
     max_bytes: u64,
     is_pausing: bool,
+    /// A frame of an FCIP link waits for room.
+    is_waited_for: bool,
     lost: u64,
 }
 
@@ -150,6 +159,46 @@ impl FcoePlane {
         self.seen.as_ref()?.get(packet.position as usize)?.as_deref()
     }
 
+    /// Returns a frame that a lane of an FCIP link has handed over.
+    pub fn take_tunnelled(&mut self) -> Option<Tunnelled> {
+        self.tunnelled.pop_front()
+    }
+
+    /// Returns a lane of an FCIP link whose receive buffer has room again.
+    pub fn take_resumed(&mut self) -> Option<u32> {
+        self.resumed.pop_front()
+    }
+
+    /// Returns a frame, its lane, and whether its link is still up.
+    pub(super) fn carried(&self, position: u32) -> (FrameRef, u32, bool) {
+        let carried = self.frames[position as usize];
+        (carried.frame, carried.lane, carried.is_alive)
+    }
+
+    /// Lets a frame leave the queue of its sender. Returns whether it was there.
+    pub(super) fn leave_queue(&mut self, position: u32) -> bool {
+        std::mem::take(&mut self.frames[position as usize].is_queued)
+    }
+
+    /// Removes a frame of an FCIP link.
+    pub(super) fn remove_tunnelled(&mut self, position: u32) {
+        self.remove(position);
+    }
+
+    /// Puts a frame into the receive buffer of a lane. Returns false if it has no room.
+    pub(super) fn hold(&mut self, number: u32, position: u32) -> bool {
+        let bytes = self.frames[position as usize].bytes;
+        let Some(lane) = self.lane_mut(number) else { return false };
+        if lane.held_bytes + u64::from(bytes) > lane.plan.buffer_bytes {
+            lane.is_waited_for = true;
+            return false;
+        }
+        lane.held.push_back(bytes);
+        lane.held_bytes += u64::from(bytes);
+        lane.max_bytes = lane.max_bytes.max(lane.held_bytes);
+        true
+    }
+
     fn lane_mut(&mut self, lane: u32) -> Option<&mut FcoeLane> {
         self.lanes.get_mut(lane as usize)?.as_deref_mut()
     }
@@ -193,7 +242,15 @@ pub(super) fn add(fc: &mut FcPlane, plan: &FcoePlan) {
     }
     let mut lanes: Vec<Option<Box<FcoeLane>>> = fc.lanes().iter().map(|_| None).collect();
     for &(number, plan) in &plan.lanes {
-        let idle = FcoeLane { plan, held: VecDeque::new(), held_bytes: 0, max_bytes: 0, is_pausing: false, lost: 0 };
+        let idle = FcoeLane {
+            plan,
+            held: VecDeque::new(),
+            held_bytes: 0,
+            max_bytes: 0,
+            is_pausing: false,
+            is_waited_for: false,
+            lost: 0,
+        };
         lanes[number as usize] = Some(Box::new(idle));
         fc.lane_mut(number).carry_over_ethernet();
     }
@@ -217,6 +274,12 @@ pub(super) fn send(fc: &mut FcPlane, events: &mut Events, number: u32, frame: Fr
         seen.resize_with(seen.len().max(position as usize + 1), || None);
         seen[position as usize] = Some(Box::new(SeenFrame { frame, lane: number, message }));
     }
+    if plan.is_tunnel {
+        let seen = fc.fcoe.seen.as_ref().and_then(|seen| seen[position as usize].clone());
+        fc.fcoe.tunnelled.push_back(Tunnelled { lane: number, position, bytes, seen });
+        events.queue.schedule(events.sources.fcoe(), events.now);
+        return;
+    }
     let [from, to] = plan.interfaces;
     let packet = Packet::new(from, to, number, position, bytes);
     fc.fcoe.out.push_back((packet.with_priority(plan.priority).with_vlan(plan.vlan).with_fcoe(), sent.start_ps));
@@ -229,6 +292,10 @@ pub(super) fn free(fc: &mut FcPlane, events: &mut Events, number: u32) {
     let Some(lane) = fc.fcoe.lane_mut(number) else { return };
     let bytes = lane.held.pop_front().unwrap_or(0);
     lane.held_bytes -= u64::from(bytes);
+    if std::mem::take(&mut lane.is_waited_for) {
+        fc.fcoe.resumed.push_back(number);
+        return events.queue.schedule(events.sources.fcoe(), events.now);
+    }
     if lane.is_pausing && lane.held_bytes <= lane.resume_bytes() {
         lane.is_pausing = false;
         let interface = lane.plan.interfaces[1];
@@ -262,8 +329,8 @@ impl FcoeLane {
     }
 }
 
-/// Passes frames and pauses to the Ethernet plane.
-pub(super) fn run(fc: &mut FcPlane, ethernet: &mut EthernetPlane, events: &mut Events) {
+/// Passes frames and pauses to the Ethernet plane. Returns whether FCIP links have frames or room.
+pub(super) fn run(fc: &mut FcPlane, ethernet: &mut EthernetPlane, events: &mut Events) -> bool {
     while let Some((packet, ready_ps)) = fc.fcoe.out.pop_front() {
         ethernet.send_at(events, packet, ready_ps);
     }
@@ -271,6 +338,7 @@ pub(super) fn run(fc: &mut FcPlane, ethernet: &mut EthernetPlane, events: &mut E
         let pausing = fc.fcoe.pausing(interface);
         ethernet.set_busy(events, interface, pausing);
     }
+    !fc.fcoe.tunnelled.is_empty() || !fc.fcoe.resumed.is_empty()
 }
 
 /// Takes a frame that has arrived at its interface.

@@ -14,6 +14,7 @@ pub mod infiniband;
 pub mod line;
 mod queue;
 mod sources;
+pub mod tunnel;
 
 pub use fc::{
     BufferCount, Channel, ChannelCount, Crossbar, End, Fate, FcPlane, Flight, FrameRef, GAP_BYTES, Half, InFlight,
@@ -62,6 +63,8 @@ pub enum NetEvent {
     Incident,
     /// A frame has arrived at an Ethernet interface.
     Packet { interface: u16, packet: Packet },
+    /// FCIP links have frames to send, or room for frames that have arrived.
+    Tunnel,
     /// A packet has arrived at an InfiniBand interface.
     Infiniband { interface: u16, packet: infiniband::Packet },
 }
@@ -85,7 +88,8 @@ fn run_other(
             }
             event => return event,
         },
-        Other::Fcoe => fcoe::run(fc, ethernet, events),
+        Other::Fcoe if fcoe::run(fc, ethernet, events) => return Some(NetEvent::Tunnel),
+        Other::Fcoe => {}
         Other::EthernetWake(line) => ethernet.wake(events, line),
         Other::EthernetRefresh(line) => ethernet.refresh(events, line),
         Other::InfinibandCredit(line) => infiniband.credit(events, line),

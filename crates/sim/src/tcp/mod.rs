@@ -19,6 +19,9 @@ pub const HEADER_BYTES: u32 = 58;
 /// Bytes of a VLAN tag, which carries the priority (IEEE 802.1Q).
 pub const TAG_BYTES: u32 = 4;
 
+/// First number of the flows of FCIP links; those of sessions are lower.
+pub const TUNNEL_FLOWS: u32 = 1 << 30;
+
 /// One end of a connection.
 struct End {
     connection: Connection,
@@ -49,12 +52,31 @@ pub struct Stacks {
     changed: VecDeque<u32>,
     /// Number of the timer of the network.
     timer: u32,
+    /// Flow of the frames of the first end.
+    first_flow: u32,
 }
 
 impl Stacks {
     /// Returns stacks without connections, which use a timer of the network.
     pub fn new(timer: u32) -> Stacks {
-        Stacks { ends: Vec::new(), pool: Pool::default(), due: BinaryHeap::new(), changed: VecDeque::new(), timer }
+        Stacks {
+            ends: Vec::new(),
+            pool: Pool::default(),
+            due: BinaryHeap::new(),
+            changed: VecDeque::new(),
+            timer,
+            first_flow: 0,
+        }
+    }
+
+    /// Makes the stacks those of FCIP links.
+    pub fn of_tunnels(self) -> Stacks {
+        Stacks { first_flow: TUNNEL_FLOWS, ..self }
+    }
+
+    /// Returns the end that has sent a frame.
+    pub fn end_of(&self, packet: &Packet) -> u32 {
+        packet.flow - self.first_flow
     }
 
     /// Opens a connection. Its frames carry a tag with this priority and VLAN, if there is one.
@@ -99,7 +121,7 @@ impl Stacks {
         if packet.has_congestion() {
             segment.ecn = Ecn::Ce;
         }
-        let end = packet.flow ^ 1;
+        let end = self.end_of(packet) ^ 1;
         let answer = self.ends[end as usize].connection.arrive(now(net), &segment);
         if let Some(answer) = answer {
             self.send(net, end, &answer);
@@ -133,7 +155,14 @@ impl Stacks {
 
     /// Frees the segments of frames that the plane has lost. Call it now and then.
     pub fn forget_lost(&mut self, net: &mut Net) {
-        net.ethernet.take_lost(|packet| self.pool.free(packet.position));
+        let first = self.first_flow;
+        net.ethernet.take_lost(|packet| {
+            let is_own = packet.flow & TUNNEL_FLOWS == first;
+            if is_own {
+                self.pool.free(packet.position);
+            }
+            is_own
+        });
     }
 
     /// Keeps segments that have arrived or were lost, until [`Stacks::forget_kept`].
@@ -183,7 +212,7 @@ impl Stacks {
         for part in segment.parts() {
             let tag_bytes = if tag.is_some() { TAG_BYTES } else { 0 };
             let bytes = HEADER_BYTES + tag_bytes + part.option_bytes() + part.length;
-            let mut packet = Packet::new(own, peer, end, self.pool.add(part), bytes as u16);
+            let mut packet = Packet::new(own, peer, self.first_flow + end, self.pool.add(part), bytes as u16);
             if let Some((priority, vlan)) = tag {
                 packet = packet.with_priority(priority).with_vlan(vlan);
             }

@@ -65,5 +65,6 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         bytes_sent: Some(lane.count().bytes),
         bytes_received: Some(received.1),
         discards,
+        fcip: None,
     }
 }

@@ -5,8 +5,6 @@ use super::arbitrated_loop::Loops;
 use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
 use super::downtime::Downtimes;
-use super::ethernet;
-use super::fcoe;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
 use super::infiniband;
 use super::iscsi::TcpPlan;
@@ -21,7 +19,7 @@ use super::srp::SrpPorts;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
 use super::volumes::Switches;
-use super::{Timers, World};
+use super::{Timers, World, ethernet, fcip, fcoe};
 use crate::host::FrameWindow;
 use crate::iscsi::Iscsi;
 use crate::net::infiniband::network;
@@ -91,6 +89,7 @@ impl World {
         });
         World {
             iscsi,
+            fcip: fcip::new(&lab, plan.timers.fcip),
             srp,
             switches,
             nports,

@@ -73,6 +73,7 @@ pub fn watch(world: &mut World, link: u16) {
     world.net.ethernet.watch(link);
     fcoe::watch(world);
     world.iscsi.iter_mut().for_each(|iscsi| iscsi.watch());
+    world.fcip.iter_mut().for_each(|fcip| fcip.watch());
 }
 
 /// Returns the Ethernet plane of a lab that has passed `Lab::validate`. Links have the indices of

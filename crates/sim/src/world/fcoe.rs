@@ -1,12 +1,15 @@
 //! FCoE of a lab: virtual links over its Ethernet.
 
 use super::World;
+use super::fcip;
 use super::schedule::Step;
 use crate::net::ethernet::EthernetPlane;
 use crate::net::fcoe::{FcoeLanePlan, FcoePlan};
 use crate::net::line::ByteTime;
 use crate::net::{End, Lane};
-use sanloom_fc::config::{EthernetRate, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, Node, TAG_BYTES, VirtualLink};
+use sanloom_fc::config::{
+    EthernetRate, FCIP_OVERHEAD_BYTES, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, Node, TAG_BYTES, VirtualLink,
+};
 use sanloom_fc::san::{Lab, fcoe_paths, fcoe_paths_without};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,10 +45,14 @@ pub(super) fn plan(lab: &Lab) -> FcoePlan {
                     priority: config.priority,
                     vlan: vlans.number(config.vlan),
                     has_tag: config.has_tag(),
-                    pauses: config.pfc,
+                    pauses: config.pfc && config.fcip.is_none(),
+                    is_tunnel: config.fcip.is_some(),
                     buffer_bytes: config.buffer_at(below),
                     headroom_bytes: VirtualLink::headroom_bytes(below),
-                    overhead_bytes: FCOE_OVERHEAD_BYTES + if config.has_tag() { TAG_BYTES } else { 0 },
+                    overhead_bytes: match config.fcip {
+                        Some(_) => FCIP_OVERHEAD_BYTES,
+                        None => FCOE_OVERHEAD_BYTES + if config.has_tag() { TAG_BYTES } else { 0 },
+                    },
                 },
             ));
         }
@@ -64,8 +71,11 @@ pub(super) fn disable_pauses(lab: &Lab, plane: &mut EthernetPlane) {
 }
 
 /// Returns the time without keep-alives or advertisements after which a virtual link ends: 2.5
-/// periods of its forwarder (FC-BB-6).
+/// periods of its forwarder (FC-BB-6), or two keep-alive time-outs of an FCIP link.
 fn patience_ps(lab: &Lab, link: &Link) -> u64 {
+    if let Some(tunnel) = link.fcoe.and_then(|link| link.fcip) {
+        return 2 * tunnel.keep_alive.0;
+    }
     let periods = link.ends.iter().filter_map(|end| match end.node {
         Node::Switch(switch) => Some(lab.live.fcoe(switch).keep_alive.0),
         Node::Host(_) | Node::Storage(_) | Node::Loop(_) => None,
@@ -88,6 +98,7 @@ pub(super) fn update(world: &mut World) {
         let link = path.link;
         if path.is_joined {
             if let Some((_, true)) = world.broken_links.remove(&link) {
+                fcip::reset(world, link);
                 world.update_link(link);
             }
             continue;
@@ -104,6 +115,7 @@ pub(super) fn update(world: &mut World) {
         if end_ps <= now || path.interfaces.into_iter().any(is_dark) {
             world.broken_links.insert(link, (since_ps, true));
             world.update_link(link);
+            fcip::reset(world, link);
         } else if is_new {
             world.schedule.add(end_ps, Step::EndVirtualLinks);
             world.arm_schedule();

@@ -32,7 +32,8 @@ mod downtime;
 pub mod ethernet;
 mod ethernet_faults;
 mod faults;
-pub(crate) mod fcoe;
+mod fcip;
+pub mod fcoe;
 mod host;
 pub mod infiniband;
 mod infiniband_faults;
@@ -78,6 +79,7 @@ pub(crate) use srp::ports as channel_ports;
 pub use storage::{Controller, Ended};
 pub use target::{Storage, StorageNode};
 
+use crate::fcip::Fcip;
 use crate::iscsi::Iscsi;
 use crate::net::{Net, NetEvent, parts};
 use crate::srp::Srp;
@@ -105,6 +107,7 @@ pub(crate) struct Timers {
     arbitrated_loop: u32,
     iscsi: u32,
     srp: u32,
+    fcip: u32,
     all: u32,
 }
 
@@ -118,7 +121,8 @@ impl Timers {
         let fault = processor + lab.switches.len() as u32;
         let iscsi = fault + 3 + lab.loops.len() as u32;
         let srp = iscsi + if has_sessions { Iscsi::TIMERS } else { 0 };
-        let all = srp + if has_channels { Srp::TIMERS } else { 0 };
+        let fcip = srp + if has_channels { Srp::TIMERS } else { 0 };
+        let all = fcip + if has_tunnels(lab) { Fcip::TIMERS } else { 0 };
         Timers {
             switch,
             host,
@@ -130,9 +134,15 @@ impl Timers {
             arbitrated_loop: fault + 3,
             iscsi,
             srp,
+            fcip,
             all,
         }
     }
+}
+
+/// Returns whether a lab has FCIP links over its Ethernet.
+fn has_tunnels(lab: &Lab) -> bool {
+    lab.links.iter().any(|link| link.fcoe.is_some_and(|link| link.fcip.is_some()))
 }
 
 /// One simulated lab.
@@ -166,6 +176,8 @@ pub struct World {
     pub iscsi: Option<Box<Iscsi>>,
     /// Channels of SRP; `None` in a lab without any.
     pub srp: Option<Box<Srp>>,
+    /// FCIP links; `None` in a lab without any.
+    pub fcip: Option<Box<Fcip>>,
     /// Virtualization switches; `None` in a lab without sessions.
     switches: Option<Box<Switches>>,
     /// Control frames delivered so far.
@@ -202,7 +214,9 @@ impl World {
                 NetEvent::Local { switch, port, frame } => self.deliver_to_switch(switch, port, frame),
                 NetEvent::Timer(timer) => self.timer_expired(timer),
                 NetEvent::Incident => self.report_incidents(),
+                NetEvent::Packet { packet, .. } if fcip::owns(&packet) => fcip::packet(self, &packet),
                 NetEvent::Packet { packet, .. } => iscsi::packet(self, &packet),
+                NetEvent::Tunnel => fcip::run(self),
                 NetEvent::Infiniband { packet, .. } => srp::packet(self, &packet),
             }
             if self.hosts.has_completions() {
@@ -230,6 +244,8 @@ impl World {
             self.execute_schedule();
         } else if timer == timers.quarantine {
             self.end_windows();
+        } else if timer >= timers.fcip {
+            fcip::timer(self);
         } else if timer >= timers.srp {
             srp::timer(self, timer);
         } else if timer >= timers.iscsi {
@@ -283,6 +299,7 @@ impl World {
             }
         }
         self.create_machines_without_start();
+        fcip::start(self);
         iscsi::start(self);
         srp::start(self);
         let quiet_ps = (4 * self.lab.timers.rscn_delay.0).max(20_000_000_000);

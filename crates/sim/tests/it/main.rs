@@ -12,6 +12,7 @@ mod data_loss_random;
 mod disks;
 mod error_recovery;
 mod ethernet;
+mod fcip;
 mod fcoe;
 mod frame_path;
 mod host_multipath;

@@ -34,6 +34,7 @@ fn seeds() -> Vec<Vec<u8>> {
     }
     seeds.extend(crate::infiniband::units().into_iter().map(|(_, bytes)| bytes));
     seeds.extend(crate::infiniband::conversation());
+    seeds.extend(crate::fcip::units());
     seeds.extend(nbd_samples::all().into_iter().map(|(_, unit)| unit.bytes()));
     seeds.extend(iscsi_samples::all().into_iter().map(|(_, head)| {
         let text = b"InitiatorName=iqn.2026-11.net.example:host\0CHAP_C=0x0102\0MaxBurstLength=0x1000\0";

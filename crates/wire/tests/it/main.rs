@@ -3,6 +3,7 @@
 mod arbitrated_loop;
 mod entry_points;
 mod ethernet;
+mod fcip;
 mod fuzz_smoke;
 mod golden;
 mod infiniband;

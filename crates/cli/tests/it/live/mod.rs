@@ -5,6 +5,8 @@ mod bed;
 mod carriers;
 mod durability;
 mod fabric;
+mod fcip;
+mod fcip_packets;
 mod gateway;
 mod hostile;
 mod initiator;

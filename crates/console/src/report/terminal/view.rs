@@ -294,9 +294,14 @@ fn ports(out: &mut String, table: &PortsView, width: usize) {
             (_, Some(reason), _) => format!("isolated: {}", clean(reason)),
             (PortMode::F, ..) if row.blocked => "F, blocked for a used name".to_owned(),
             (PortMode::F, ..) => "F".to_owned(),
-            (PortMode::E, ..) => "E".to_owned(),
-            (PortMode::Isolated, ..) => "E, initialising".to_owned(),
+            (PortMode::E, ..) => if row.fcip.is_some() { "VE" } else { "E" }.to_owned(),
+            (PortMode::Isolated, ..) => {
+                if row.fcip.is_some() { "VE, initialising" } else { "E, initialising" }.to_owned()
+            }
             (PortMode::Down, _, true) => "no login".to_owned(),
+            (PortMode::Down, _, false) if row.dark == Some(Dark::NoPeer) && row.fcip.is_some() => {
+                format!("VE, {}", row.fcip.as_ref().map_or("", |fcip| &fcip.state))
+            }
             (PortMode::Down, _, false) => match row.dark {
                 Some(Dark::Disabled) => "disabled",
                 Some(Dark::Unplugged) => "unplugged",
@@ -322,6 +327,43 @@ fn ports(out: &mut String, table: &PortsView, width: usize) {
         ]);
     }
     out.push_str(&grid.render(width));
+    tunnels(out, table, width);
+}
+
+/// FCIP links of the ports, if there are any.
+fn tunnels(out: &mut String, table: &PortsView, width: usize) {
+    let mut grid = Grid::new(vec![
+        Column::left("FCIP link"),
+        Column::left("port"),
+        Column::left("TCP"),
+        Column::left("address"),
+        Column::left("other switch").rank(2),
+        Column::right("connections"),
+        Column::right("oldest frame").rank(1),
+        Column::right("stale").rank(3),
+        Column::right("LKAs").rank(3),
+        Column::right("resynchronised").rank(3),
+    ]);
+    let rows = table.ports.iter().filter_map(|row| Some((row, row.fcip.as_ref()?)));
+    for (row, fcip) in rows.clone() {
+        let role = if fcip.listens { "listens at" } else { "connects to" };
+        grid.row(vec![
+            clean(&row.link),
+            clean(&row.port),
+            clean(&fcip.state),
+            format!("{role} {}", clean(&fcip.address)),
+            clean(&fcip.peer),
+            grouped(fcip.connections),
+            format!("{:.1} ms", fcip.oldest_ms),
+            unless_zero(fcip.stale),
+            unless_zero(fcip.keep_alives),
+            unless_zero(fcip.resynchronised),
+        ]);
+    }
+    if rows.count() > 0 {
+        out.push('\n');
+        out.push_str(&grid.render(width));
+    }
 }
 
 fn nodes(out: &mut String, table: &NodesView, width: usize) {

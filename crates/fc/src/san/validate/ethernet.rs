@@ -548,11 +548,17 @@ fn search(neighbours: &BTreeMap<u16, Vec<(u16, usize)>>, (from, to): (u16, u16))
 }
 
 fn route(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, from: u16, to: u16) -> Option<Route> {
-    let [start, goal] = [from, to].map(|number| paths.interfaces[usize::from(number)]);
-    let way = ways.between(start.link, goal.link)?;
+    let ends = [from, to].map(|number| paths.interfaces[usize::from(number)].link);
+    let (rate, round_trip) = route_between(ways, ends)?;
+    Some(Route { rate, round_trip })
+}
+
+/// Rate and round-trip time of the shortest path between two links of interfaces.
+pub(super) fn route_between(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -> Option<(EthernetRate, Picos)> {
+    let way = ways.between(start, goal)?;
     let lab = ways.lab;
     let rate = way.iter().map(|link| lab.ethernet_links[*link].rate).min()?;
-    let mtu = u64::from(lab.ethernet_links[goal.link].mtu.min(lab.ethernet_links[start.link].mtu));
+    let mtu = u64::from(lab.ethernet_links[goal].mtu.min(lab.ethernet_links[start].mtu));
     let mut round_trip = 0;
     for &link in &way {
         let config = &lab.ethernet_links[link];
@@ -563,5 +569,5 @@ fn route(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, from: u16, to: u16) -> Opt
     let switches: BTreeSet<u16> =
         way.iter().flat_map(|link| lab.ethernet_links[*link].switches()).map(|(_, s)| s).collect();
     let latency = |switch: &u16| lab.ethernet_switches.get(usize::from(*switch)).map_or(0, |switch| switch.latency.0);
-    Some(Route { rate, round_trip: Picos(round_trip + 2 * switches.iter().map(latency).sum::<u64>()) })
+    Some((rate, Picos(round_trip + 2 * switches.iter().map(latency).sum::<u64>())))
 }

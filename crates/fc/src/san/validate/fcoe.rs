@@ -16,6 +16,9 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
         if !path.is_joined {
             not_joined(lab, link, &path, &interfaces, place, problems);
         }
+        if path.config.fcip.is_some() {
+            continue;
+        }
         if link.bundle.is_some() {
             problems.add(
                 ProblemKind::BadBundle,
@@ -39,7 +42,11 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
             problems.add(
                 ProblemKind::BadLink,
                 Place::of(Section::Fault, number).key("kind"),
-                format!("`{}` is a virtual link of FCoE, which has no credits and no line of its own", link.name),
+                format!(
+                    "`{}` is a virtual link of {}, which has no credits and no line of its own",
+                    link.name,
+                    if link.fcoe.is_some_and(|link| link.fcip.is_some()) { "FCIP" } else { "FCoE" }
+                ),
                 "name a link with a rate of Ethernet, and `frame-loss`, `crc-errors` or `pause-storm`",
             );
         }
@@ -62,12 +69,15 @@ fn not_joined(
         ),
         None => ("no Ethernet links lead".to_owned(), "add links with a rate of Ethernet between them".to_owned()),
     };
-    problems.add(
-        ProblemKind::BadLink,
-        place.key("ethernet"),
-        format!("{what} from `{from}` to `{to}`, so `{}` reaches no FCoE forwarder", link.name),
-        remedy,
-    );
+    let (key, goal) = match path.config.fcip {
+        Some(_) => ("fcip", "the other end of the FCIP link"),
+        None => ("ethernet", "no FCoE forwarder"),
+    };
+    let reason = match path.config.fcip {
+        Some(_) => format!("{what} from `{from}` to `{to}`, so `{}` does not reach {goal}", link.name),
+        None => format!("{what} from `{from}` to `{to}`, so `{}` reaches {goal}", link.name),
+    };
+    problems.add(ProblemKind::BadLink, place.key(key), reason, remedy);
 }
 
 /// Ethernet links below a virtual link: a shortest way.
@@ -111,6 +121,10 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let mut known = BTreeSet::new();
     for path in fcoe_paths(lab) {
         let link = &lab.links[usize::from(path.link)];
+        if let Some(tunnel) = path.config.fcip {
+            super::fcip::advise(lab, &mut ways, &path, &tunnel, &interfaces, problems);
+            continue;
+        }
         let VirtualLink { priority, pfc, .. } = path.config;
         for number in switches_of(lab, &way(&mut ways, &path, &interfaces)) {
             let switch = &lab.ethernet_switches[usize::from(number)];

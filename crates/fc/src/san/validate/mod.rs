@@ -3,6 +3,7 @@
 mod credits;
 mod ethernet;
 mod fabric;
+mod fcip;
 mod fcoe;
 mod infiniband;
 mod joins;

@@ -94,10 +94,7 @@ impl Fabric {
         vlan: Option<u16>,
         bytes: &[u8],
     ) -> Result<((usize, u16), Addresses), &'static str> {
-        let pdu = bytes.get(ETHER_BYTES..).ok_or(reason::MALFORMED)?;
-        let addresses =
-            fcoe::addresses(pdu).filter(|_| Fcoe::parse(pdu).is_ok_and(|pdu| pdu.sof().zip(pdu.eof()).is_some()));
-        let addresses @ (_, s_id, _) = addresses.ok_or(reason::MALFORMED)?;
+        let addresses @ (_, s_id, _) = addresses_in(bytes)?;
         let (to, from) = (mac_at(bytes, 0), mac_at(bytes, 6));
         let mut refused = reason::UNKNOWN_VLAN;
         for number in segments.iter().copied() {
@@ -186,6 +183,17 @@ impl Fabric {
             deadlines.update(Timer::Station(number), station.machine.deadline());
         }
     }
+}
+
+/// Returns the addresses of an FCoE frame that has both delimiters.
+///
+/// # Errors
+/// The reason for which the frame is dropped.
+#[inline]
+pub fn addresses_in(bytes: &[u8]) -> Result<Addresses, &'static str> {
+    let pdu = bytes.get(ETHER_BYTES..).ok_or(reason::MALFORMED)?;
+    let has_delimiters = || Fcoe::parse(pdu).is_ok_and(|pdu| pdu.sof().zip(pdu.eof()).is_some());
+    fcoe::addresses(pdu).filter(|_| has_delimiters()).ok_or(reason::MALFORMED)
 }
 
 #[inline]

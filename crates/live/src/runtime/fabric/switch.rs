@@ -16,6 +16,8 @@ pub enum Attachment {
     Nothing,
     /// An Ethernet segment, by index.
     Segment(usize),
+    /// An FCIP link, by index of its port.
+    Tunnel(usize),
     /// A port of a storage system of this process.
     Storage {
         /// Index of the system.

@@ -294,6 +294,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         metrics,
         // Compared with the links.
         ethernet: _,
+        fcip,
         stations,
         uplinks,
         fcoe,
@@ -319,6 +320,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.control == *control, "`[live] control`", "clients use it"),
         (now.live.metrics == *metrics, "`[live] metrics`", "the address is opened at the start only"),
         (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start only"),
+        (now.live.fcip == *fcip, "`fcip` of ISLs", "their TCP ports are opened at the start only"),
         (now.live.uplinks == *uplinks, "`fcoe` of hosts", "ports are opened at the start only"),
         (now.live.pools == *pools, "pools", "volumes use their extents"),
         (

@@ -5,6 +5,7 @@ use crate::capture::{CapturePoint, FrameSink};
 use crate::initiator::Adapter;
 use crate::runtime::fabric::switch::Attachment;
 use crate::runtime::instance::Instance;
+use crate::runtime::tunnel;
 use crate::volumes::HostPort;
 use sanloom_api::control::{Answer, RequestError};
 use sanloom_fc::config::Node;
@@ -25,6 +26,10 @@ pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) 
     let kind = match instance.fabric.switches[switch].attachment(port) {
         Attachment::Segment(number) => {
             enable_segment(instance, now, number, enabled);
+            return Answer::Done;
+        }
+        Attachment::Tunnel(number) => {
+            tunnel::enable(instance, number, enabled);
             return Answer::Done;
         }
         Attachment::Storage { system, port } => {
@@ -130,6 +135,7 @@ fn capture_point(instance: &Instance, name: &str) -> Option<CapturePoint> {
     match fabric.switches[switch].attachment(port) {
         // Segments of several VLANs share one Ethernet port.
         Attachment::Segment(segment) => Some(CapturePoint::Ethernet(fabric.segments[segment].port)),
+        Attachment::Tunnel(port) => Some(CapturePoint::Ethernet(port)),
         Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {
             Some(CapturePoint::Inner { switch, port })
         }

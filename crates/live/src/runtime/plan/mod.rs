@@ -1,5 +1,6 @@
 //! Construction of a runtime from a lab: ports to open, machines to create, and attachments.
 
+mod fcip;
 mod hosts;
 mod iscsi;
 mod state;

@@ -1,5 +1,6 @@
 //! The switches of a runtime, and the attachments of their ports.
 
+use super::fcip;
 use super::hosts::host_port;
 use super::state::Kept;
 use super::{Builder, LabPaths, served};
@@ -13,7 +14,7 @@ use crate::runtime::fabric::switch::{Attachment, LiveSwitch};
 use crate::runtime::instance::Instance;
 use crate::runtime::operations::zones::SwitchZones;
 use crate::runtime::ports::LivePort;
-use sanloom_fc::config::{Carrier, Ethernet, Link, Node};
+use sanloom_fc::config::{Carrier, Ethernet, FcipAddresses, Link, Node};
 use sanloom_fc::fabric::{Fib, ZoneSet};
 use sanloom_fc::fabric_switch::{FabricSwitch, FabricSwitchConfig};
 use sanloom_fc::fip::fcf::FcfConfig;
@@ -48,6 +49,8 @@ pub(crate) struct SwitchPlan<'l> {
     bundles: BTreeMap<u16, Vec<u16>>,
     /// Ethernet segments.
     pub(crate) segments: Vec<SegmentPlan<'l>>,
+    /// Ends of FCIP links. Their attachments follow when their ports are open.
+    tunnels: Vec<(End<'l>, &'l FcipAddresses)>,
 }
 
 /// Plan of a segment of a switch.
@@ -75,7 +78,12 @@ pub(crate) fn plan_switch<'l>(
     let mut attachments = vec![Attachment::Nothing; usize::from(config.ports)];
     let mut bundles: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
     let mut segments = Vec::new();
+    let mut tunnels = Vec::new();
     for end in ends_of(lab, number) {
+        if let Some(addresses) = lab.live.fcip.get(&end.number) {
+            tunnels.push((end, addresses));
+            continue;
+        }
         if let Some(bundle) = end.link.bundle {
             bundles.entry(bundle).or_default().push(end.port);
         }
@@ -97,7 +105,7 @@ pub(crate) fn plan_switch<'l>(
         };
     }
     machine.services.ports = attachments.len() as u16;
-    SwitchPlan { machine, attachments, bundles, segments }
+    SwitchPlan { machine, attachments, bundles, segments, tunnels }
 }
 
 /// Attachment at the other end of a link without Ethernet.
@@ -166,6 +174,11 @@ impl Builder<'_> {
                 instance.fabric.segments.push(Segment::new(segment, at.0, at.1, config, &instance.recording));
                 instance.ports[port].segments.push(segment);
             }
+            let mut attachments = plan.attachments;
+            for (end, addresses) in plan.tunnels {
+                let port = fcip::open(instance, end, addresses, plan.machine.services.name, here)?;
+                attachments[usize::from(end.port)] = Attachment::Tunnel(port);
+            }
             let ports = plan.machine.services.ports;
             let mut fib = Fib::new(0, ports, config.isl_choice).with_salt(config.isl_salt());
             for (bundle, members) in &plan.bundles {
@@ -175,7 +188,7 @@ impl Builder<'_> {
             heads.push(SwitchHead { name: config.name.clone(), made_ns: made.as_ns(), zones: begun, addresses });
             let machine = FabricSwitch::new(made, plan.machine);
             let machine = Driven::new(machine, Machine::Switch(here), &instance.recording);
-            let mut switch = LiveSwitch::new(&config.name, machine, fib, plan.attachments, plan.bundles);
+            let mut switch = LiveSwitch::new(&config.name, machine, fib, attachments, plan.bundles);
             switch.zones = zones;
             instance.fabric.switches.push(switch);
         }

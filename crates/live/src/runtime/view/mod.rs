@@ -9,6 +9,7 @@ use super::fabric::switch::Attachment;
 use super::instance::Instance;
 use super::ports::Ports;
 use super::services::Services;
+use super::tunnel;
 use sanloom_api::view::build::{NodeState, Shown, SwitchSeen, Which, blocked, isolated, port_name};
 use sanloom_api::view::{Dark, NodesView, PortMode, PortRow, PortsView, Table, View};
 use sanloom_fc::config::Node;
@@ -116,6 +117,7 @@ impl<'a> Tables<'a> {
             bytes_sent: None,
             bytes_received: None,
             discards: BTreeMap::new(),
+            fcip: None,
         };
         match live.attachment(end.port) {
             Attachment::Segment(segment) => {
@@ -137,6 +139,21 @@ impl<'a> Tables<'a> {
                 row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
                 let fip = segment.fcf.discards().iter().filter(|(_, frames)| *frames > 0);
                 row.discards.extend(fip.map(|(why, frames)| (format!("FIP: {}", why.name()), frames)));
+            }
+            Attachment::Tunnel(number) => {
+                let port = &self.ports[number];
+                row.dark = match () {
+                    () if live.disabled.contains(&end.port) => Some(Dark::Disabled),
+                    () if !port.light => Some(Dark::NoPeer),
+                    () => None,
+                };
+                row.rate = "FCIP".to_owned();
+                row.fcip = tunnel::row(port);
+                row.frames_sent = port.ethernet.sent.frames;
+                row.frames_received = port.ethernet.received.frames;
+                row.bytes_sent = Some(port.ethernet.sent.bytes);
+                row.bytes_received = Some(port.ethernet.received.bytes);
+                row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
             }
             Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {
                 let inner = live.inner(end.port);

@@ -4,6 +4,7 @@ use super::Tables;
 use crate::capture::Captures;
 use crate::runtime::fabric::switch::Attachment;
 use crate::runtime::ports::LivePort;
+use crate::runtime::tunnel;
 use crate::storage::port::At;
 use crate::storage::{Backing, StorageSystem};
 use sanloom_api::view::build::{LiveWhich, Shown};
@@ -158,6 +159,10 @@ impl Tables<'_> {
             counters.extend(dropped(&switch.drops));
             rows.push(CounterRow { of: switch.name.clone(), counters });
             for (attachment, port) in switch.attachments.iter().zip(0..) {
+                if let Attachment::Tunnel(number) = attachment {
+                    let counters = tunnel::counters(&self.ports[*number]);
+                    rows.push(CounterRow { of: format!("{}:{port}", switch.name), counters });
+                }
                 let Attachment::Segment(number) = attachment else { continue };
                 let segment = &self.fabric.segments[*number];
                 // Ports for further virtual links share the counters of the first.

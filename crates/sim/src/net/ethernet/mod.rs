@@ -343,9 +343,9 @@ impl EthernetPlane {
         self.lost_packets.get_or_insert_default();
     }
 
-    /// Takes the lost frames.
-    pub(crate) fn take_lost(&mut self, take: impl FnMut(Packet)) {
-        self.lost_packets.iter_mut().flat_map(|packets| packets.drain(..)).for_each(take);
+    /// Takes the lost frames for which `take` returns true.
+    pub(crate) fn take_lost(&mut self, mut take: impl FnMut(&Packet) -> bool) {
+        self.lost_packets.iter_mut().for_each(|packets| packets.retain(|packet| !take(packet)));
     }
 
     fn lose(&mut self, line: u32, packet: Packet, loss: PacketLoss) {

@@ -181,6 +181,8 @@ losses! {
     Ethernet => "ethernet",
     /// At the end of a virtual link, without room in the receive buffer.
     FcoeBuffer => "fcoe_buffer",
+    /// Older than R_A_TOV at the end of an FCIP link.
+    Stale => "stale",
 }
 
 impl Loss {

@@ -104,7 +104,7 @@ impl Comparison {
             NetEvent::Local { switch, port, frame } => (Goal::Switch(switch.into(), port.into()), frame),
             NetEvent::Timer(timer) => panic!("timer {timer} has no owner"),
             NetEvent::Incident => return,
-            NetEvent::Packet { .. } | NetEvent::Infiniband { .. } => panic!("no such plane here"),
+            NetEvent::Packet { .. } | NetEvent::Infiniband { .. } | NetEvent::Tunnel => panic!("no such plane here"),
         };
         self.delivered.push((now, goal, plain_frame(&frame)));
         if let Some(message) = frame.message() {
@@ -360,8 +360,16 @@ const WANTED: [(&str, u64); 35] = [
 
 /// Loss reasons that the plain engine does not model: of the forwarding table, and of loops, which
 /// have a plain engine of their own in `sanloom-fc`.
-const NOT_MODELLED: [&str; 7] =
-    ["bad_source_id", "zone_denied", "port_down", "loop_initialised", "no_loop_port", "ethernet", "fcoe_buffer"];
+const NOT_MODELLED: [&str; 8] = [
+    "bad_source_id",
+    "zone_denied",
+    "port_down",
+    "loop_initialised",
+    "no_loop_port",
+    "ethernet",
+    "fcoe_buffer",
+    "stale",
+];
 
 /// Returns a case with frames and R_RDYs lost on a link with virtual channels and credit recovery
 /// between the first two switches.

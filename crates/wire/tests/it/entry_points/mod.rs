@@ -6,6 +6,7 @@ use sanloom_wire::arbitrated_loop::LoopInit;
 use sanloom_wire::cdb::{CDB_BYTES, Cdb};
 use sanloom_wire::ct::Service;
 use sanloom_wire::ether::EtherHeader;
+use sanloom_wire::fcip::{self, Encapsulated, KeepAlive, Special};
 use sanloom_wire::fcoe::Fcoe;
 use sanloom_wire::fip::Fip;
 use sanloom_wire::header::{HEADER_BYTES, Header};
@@ -41,6 +42,7 @@ pub const ALL: &[EntryPoint] = &[
     ("scsi", scsi),
     ("sw_ils", sw_ils),
     ("fcoe", fcoe),
+    ("fcip", fcip),
     ("fip", fip),
     ("lldp", lldp),
     ("nbd", nbd),
@@ -243,6 +245,26 @@ pub fn fcoe(data: &[u8]) {
         fcoe.emit(&mut again);
         assert_eq!(again.len(), pdu.len());
         assert_eq!(Fcoe::parse(&again), Ok(fcoe));
+    }
+}
+
+/// A frame or a special frame of an FCIP connection.
+pub fn fcip(data: &[u8]) {
+    let Ok(head) = fcip::Head::parse(data) else {
+        assert!(Encapsulated::parse(data).is_err() && Special::parse(data).is_err());
+        return;
+    };
+    assert_eq!(fcip::Head::parse(&head.to_bytes()), Ok(head));
+    let mut again = Vec::new();
+    if let Ok(frame) = Encapsulated::parse(data) {
+        assert!(!head.is_special() && frame.encoded_len() == head.bytes());
+        let _ = (frame.crc_is_right(), KeepAlive::of(frame.frame), Frame::parse(frame.frame, None));
+        frame.emit(&mut again);
+        assert_eq!(Encapsulated::parse(&again), Ok(frame));
+        assert_eq!(again[fcip::HEADER_BYTES..], data[fcip::HEADER_BYTES..head.bytes()]);
+    } else if let Ok(special) = Special::parse(data) {
+        special.emit(&mut again);
+        assert_eq!((Special::parse(&again), again.len()), (Ok(special), fcip::SPECIAL_BYTES));
     }
 }
 

@@ -1,0 +1,389 @@
+//! FCIP links over TCP of the Ethernet plane.
+//!
+//! ```text
+//!   lane -- frames --> FcoePlane -- positions --> Fcip --> Stacks --> segments of the plane
+//!   lane <-- land ---- FcoePlane <-- room? ------ Fcip <-- Stacks <-- segments of the plane
+//! ```
+//!
+//! A frame leaves the queue of its gateway when TCP has accepted its last byte, and its credit
+//! returns. At the other end it waits in TCP until the receive buffer of the gateway has room, so
+//! that the window closes. Each connection begins with a special frame and its echo.
+//!
+//! # Simplifications
+//!
+//! - The port is up as soon as the Ethernet below it is: its first frames wait in the gateway for
+//!   the handshake of TCP and the special frame.
+//! - Both ends have the same time, and the keep-alive of an idle link is not sent.
+
+use crate::net::Net;
+use crate::net::ethernet::Packet;
+use crate::net::fcoe::SeenFrame;
+use crate::net::tunnel::{self, Arrival};
+use crate::tcp::{Endpoint, Stacks};
+use sanloom_transport::tcp::{Config, Connection, Events, Segment};
+use sanloom_wire::fcip::SPECIAL_BYTES;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Bytes of a stream behind which no segment is on its way any more: more than any window.
+const KEPT_BYTES: u64 = 1 << 26;
+
+/// A configured FCIP link.
+#[derive(Clone, Debug)]
+pub struct TunnelPlan {
+    /// Number of the link in the lab.
+    pub link: u16,
+    /// Interfaces of the end that the link names first, and of the other one.
+    pub interfaces: [u16; 2],
+    /// Settings of TCP at both ends.
+    pub tcp: [Arc<Config>; 2],
+}
+
+/// Counters of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TunnelCount {
+    /// TCP connections opened.
+    pub connections: u64,
+    /// Segments sent again, by both ends of closed connections.
+    retransmitted: u64,
+}
+
+/// A frame in a stream.
+#[derive(Clone, Copy, Debug)]
+struct InStream {
+    /// Stream position after its last byte.
+    end: u64,
+    /// Position in the plane of virtual links.
+    position: u32,
+    sent_ps: u64,
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+struct Direction {
+    /// Frames that have not been delivered.
+    frames: VecDeque<InStream>,
+    /// Number of them whose last byte TCP has accepted.
+    accepted_frames: usize,
+    /// Stream position after the last byte, and after the last one that TCP has accepted.
+    end: u64,
+    accepted: u64,
+    /// Stream position up to which the receiver has consumed bytes.
+    consumed: u64,
+    /// Units that a capture may show, with the position after each.
+    kept: Option<VecDeque<(u64, Unit)>>,
+}
+
+impl Direction {
+    /// The stream of a new connection, which begins with a special frame.
+    fn new(special: Option<Unit>) -> Direction {
+        let kept = special.map(|unit| VecDeque::from([(1 + SPECIAL_BYTES as u64, unit)]));
+        let end = 1 + SPECIAL_BYTES as u64;
+        Direction { frames: VecDeque::new(), accepted_frames: 0, end, accepted: 1, consumed: 1, kept }
+    }
+
+    fn keep(&mut self, unit: Unit) {
+        let Some(kept) = &mut self.kept else { return };
+        kept.push_back((self.end, unit));
+        while kept.front().is_some_and(|(end, _)| end + KEPT_BYTES < self.end) {
+            kept.pop_front();
+        }
+    }
+
+    /// Returns `length` bytes of the stream from `position` on; `None` if they were not kept.
+    fn bytes(&self, position: u64, length: u32, render: &dyn Fn(&Unit) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let kept = self.kept.as_ref()?;
+        let until = position + u64::from(length);
+        let mut out = Vec::with_capacity(length as usize);
+        let first = kept.partition_point(|(end, _)| *end <= position);
+        for (end, unit) in kept.iter().skip(first) {
+            let bytes = render(unit)?;
+            let start = end - bytes.len() as u64;
+            if start >= until {
+                break;
+            }
+            let range = position.max(start) - start..until.min(*end) - start;
+            out.extend_from_slice(&bytes[range.start as usize..range.end as usize]);
+        }
+        (out.len() == length as usize).then_some(out)
+    }
+}
+
+/// Contents of a stream for a capture.
+#[derive(Clone, Debug)]
+pub enum Unit {
+    /// The special frame at the start of a connection, or its echo.
+    Special {
+        /// Number of the link.
+        link: u16,
+        /// Number of the connection.
+        connection: u32,
+        sent_ps: u64,
+    },
+    /// A frame in its encapsulation.
+    Frame { seen: Box<SeenFrame>, sent_ps: u64 },
+}
+
+struct Tunnel {
+    plan: TunnelPlan,
+    /// First end of the current connection.
+    end: u32,
+    /// From the end that the link names first, and to it.
+    directions: [Direction; 2],
+    count: TunnelCount,
+}
+
+/// A segment of a connection, for a capture.
+pub struct Seen<'a> {
+    /// Interfaces of the end that the link names first, and of the other one.
+    pub interfaces: [u16; 2],
+    /// Number of the connection among all that were opened.
+    pub connection: u32,
+    /// The sender is the end that the link names second, which has opened the connection.
+    pub from_opener: bool,
+    /// Head of the segment.
+    pub segment: &'a Segment,
+    /// Its payload.
+    pub payload: Vec<u8>,
+}
+
+/// All FCIP links of a lab.
+pub struct Fcip {
+    stacks: Stacks,
+    tunnels: Vec<Tunnel>,
+    /// Number of the tunnel of each link.
+    by_link: BTreeMap<u16, usize>,
+    /// Tunnel of each connection.
+    by_connection: Vec<usize>,
+    r_a_tov_ps: u64,
+    is_watched: bool,
+}
+
+impl Fcip {
+    /// Number of timers of the network that the links use.
+    pub const TIMERS: u32 = 1;
+
+    /// Returns links without connections.
+    pub fn new(plans: Vec<TunnelPlan>, r_a_tov_ps: u64, timer: u32) -> Fcip {
+        let by_link = plans.iter().zip(0..).map(|(plan, number)| (plan.link, number)).collect();
+        let tunnel = |plan| Tunnel {
+            plan,
+            end: u32::MAX,
+            directions: [Direction::default(), Direction::default()],
+            count: TunnelCount::default(),
+        };
+        let tunnels = plans.into_iter().map(tunnel).collect();
+        let stacks = Stacks::new(timer).of_tunnels();
+        Fcip { stacks, tunnels, by_link, by_connection: Vec::new(), r_a_tov_ps, is_watched: false }
+    }
+
+    /// Keeps what is sent from now on, for [`Fcip::seen`]. Call it before [`Fcip::start`].
+    pub fn watch(&mut self) {
+        self.is_watched = true;
+        self.stacks.keep_segments();
+    }
+
+    /// Opens the connections of all links.
+    pub fn start(&mut self, net: &mut Net) {
+        (0..self.tunnels.len()).for_each(|number| self.open(net, number));
+    }
+
+    /// Opens a connection: the end that the link names second connects.
+    fn open(&mut self, net: &mut Net, number: usize) {
+        let unit = Unit::Special {
+            link: self.tunnels[number].plan.link,
+            connection: self.by_connection.len() as u32,
+            sent_ps: net.now(),
+        };
+        let special = || self.is_watched.then(|| unit.clone());
+        let directions = [Direction::new(special()), Direction::new(special())];
+        let tunnel = &mut self.tunnels[number];
+        let endpoint =
+            |side: usize| Endpoint { config: tunnel.plan.tcp[side].clone(), interface: tunnel.plan.interfaces[side] };
+        let ends = [endpoint(1), endpoint(0)];
+        tunnel.directions = directions;
+        tunnel.count.connections += 1;
+        self.by_connection.push(number);
+        tunnel.end = self.stacks.connect(net, ends, None);
+    }
+
+    /// Ends the connection of a link, whose frames are lost, and opens another one.
+    pub fn reset(&mut self, net: &mut Net, link: u16) {
+        if let Some(&number) = self.by_link.get(&link) {
+            self.restart(net, number);
+        }
+    }
+
+    fn restart(&mut self, net: &mut Net, number: usize) {
+        let old = self.tunnels[number].end;
+        for direction in &mut self.tunnels[number].directions {
+            direction.accepted_frames = 0;
+            direction.frames.drain(..).for_each(|frame| tunnel::lose(net, frame.position));
+        }
+        for end in [old, old + 1] {
+            self.tunnels[number].count.retransmitted += self.stacks.connection(end).counters().retransmissions;
+            self.stacks.with(net, end, |connection, _| connection.abort());
+        }
+        self.open(net, number);
+    }
+
+    /// Sends the frames that lanes have handed over, and delivers those that have waited for room.
+    pub fn run(&mut self, net: &mut Net) {
+        while let Some(handed) = net.fc.fcoe.take_tunnelled() {
+            let (number, side) = self.place(handed.lane);
+            let tunnel = &mut self.tunnels[number];
+            let direction = &mut tunnel.directions[side];
+            direction.end += u64::from(handed.bytes);
+            let frame = InStream { end: direction.end, position: handed.position, sent_ps: net.now() };
+            direction.frames.push_back(frame);
+            if let Some(seen) = handed.seen {
+                direction.keep(Unit::Frame { seen, sent_ps: net.now() });
+            }
+            self.offer(net, number, side);
+        }
+        while let Some(lane) = net.fc.fcoe.take_resumed() {
+            let (number, side) = self.place(lane);
+            self.deliver(net, number, side);
+        }
+    }
+
+    /// Tunnel and direction of a lane.
+    fn place(&self, lane: u32) -> (usize, usize) {
+        let link = (lane / 2) as u16;
+        (self.by_link.get(&link).copied().unwrap_or(0), (lane % 2) as usize)
+    }
+
+    /// End of the current connection at a side of a link.
+    fn end_at(&self, number: usize, side: usize) -> u32 {
+        self.tunnels[number].end + u32::from(side == 0)
+    }
+
+    /// Offers bytes to TCP, as far as the send buffer has room. The end that listens sends its echo
+    /// when it has the special frame, and frames follow when the other end has sent its own.
+    fn offer(&mut self, net: &mut Net, number: usize, side: usize) {
+        let end = self.end_at(number, side);
+        let is_opened = self.tunnels[number].directions[1 - side].consumed > SPECIAL_BYTES as u64;
+        let direction = &mut self.tunnels[number].directions[side];
+        let special = 1 + SPECIAL_BYTES as u64;
+        let opens = side == 1;
+        for limit in [if opens || is_opened { special } else { 1 }, if is_opened { direction.end } else { 1 }] {
+            let wanted = limit.saturating_sub(direction.accepted);
+            if wanted > 0 {
+                direction.accepted += self.stacks.with(net, end, |connection, _| {
+                    let accepted = connection.send(wanted);
+                    if accepted == wanted {
+                        connection.end_record();
+                    }
+                    accepted
+                });
+            }
+        }
+        while let Some(frame) = direction.frames.get(direction.accepted_frames)
+            && frame.end <= direction.accepted
+        {
+            direction.accepted_frames += 1;
+            tunnel::left(net, frame.position);
+        }
+    }
+
+    /// Delivers frames that have arrived completely, while the receive buffer has room.
+    fn deliver(&mut self, net: &mut Net, number: usize, side: usize) {
+        let end = self.end_at(number, 1 - side);
+        let connection = self.stacks.connection(end);
+        let received = connection.received();
+        let direction = &mut self.tunnels[number].directions[side];
+        // The special frame is read at once.
+        let mut until = (1 + SPECIAL_BYTES as u64).min(received).max(direction.consumed);
+        while let Some(frame) = direction.frames.front().filter(|frame| frame.end <= received) {
+            let is_stale = net.now() - frame.sent_ps > self.r_a_tov_ps;
+            match tunnel::arrive(net, frame.position, is_stale) {
+                Arrival::NoRoom => break,
+                Arrival::Landed | Arrival::Lost => {}
+            }
+            until = frame.end;
+            direction.frames.pop_front();
+            direction.accepted_frames = direction.accepted_frames.saturating_sub(1);
+        }
+        let bytes = until - direction.consumed;
+        if bytes > 0 {
+            let special = SPECIAL_BYTES as u64;
+            let is_opening = direction.consumed <= special && until > special;
+            direction.consumed = until;
+            self.stacks.with(net, end, |connection, now| connection.consume(now, bytes));
+            if is_opening {
+                self.offer(net, number, 1 - side);
+            }
+        }
+    }
+
+    /// Takes a segment that has arrived at an interface.
+    pub fn packet(&mut self, net: &mut Net, packet: &Packet) {
+        self.stacks.forget_lost(net);
+        let end = self.stacks.receive(net, packet);
+        self.changed(net, end);
+    }
+
+    /// Handles the timer of TCP.
+    pub fn timer_expired(&mut self, net: &mut Net) {
+        self.stacks.timer_expired(net);
+        while let Some(end) = self.stacks.take_changed() {
+            self.changed(net, end);
+        }
+    }
+
+    /// Handles what TCP reports at an end.
+    fn changed(&mut self, net: &mut Net, end: u32) {
+        let events = self.stacks.take_events(end);
+        let number = self.by_connection[end as usize / 2];
+        if self.tunnels[number].end != end & !1 {
+            return;
+        }
+        let side = usize::from(end.is_multiple_of(2));
+        if events.has(Events::READABLE) {
+            self.deliver(net, number, 1 - side);
+        }
+        if events.has(Events::WRITABLE) || events.has(Events::CONNECTED) {
+            self.offer(net, number, side);
+        }
+        let ended = [Events::PEER_CLOSED, Events::CLOSED, Events::RESET, Events::TIMED_OUT];
+        if ended.into_iter().any(|event| events.has(event)) {
+            self.restart(net, number);
+        }
+    }
+
+    /// Returns the segment of a frame. Valid for frames since the last call of [`Fcip::forget`].
+    pub fn seen(&self, packet: &Packet, render: &dyn Fn(&Unit) -> Option<Vec<u8>>) -> Option<Seen<'_>> {
+        let end = self.stacks.end_of(packet);
+        let number = *self.by_connection.get(end as usize / 2)?;
+        let tunnel = &self.tunnels[number];
+        let segment = self.stacks.segment(packet)?;
+        let from_opener = end.is_multiple_of(2);
+        let is_current = tunnel.end == end & !1;
+        let payload = match segment.length {
+            0 => Vec::new(),
+            length if is_current => {
+                tunnel.directions[usize::from(from_opener)].bytes(segment.position, length, render)?
+            }
+            _ => return None,
+        };
+        let interfaces = tunnel.plan.interfaces;
+        Some(Seen { interfaces, connection: end / 2, from_opener, segment, payload })
+    }
+
+    /// Forgets segments that have arrived or were lost.
+    pub fn forget(&mut self) {
+        self.stacks.forget_kept();
+    }
+
+    /// Returns the counters of the link with this number.
+    pub fn count(&self, link: u16) -> Option<TunnelCount> {
+        self.by_link.get(&link).map(|number| self.tunnels[*number].count)
+    }
+
+    /// Returns both ends of the current connection of a link: that of the end that the link names
+    /// first, and the other one.
+    pub fn connections(&self, link: u16) -> Option<[&Connection; 2]> {
+        let end = self.tunnels[*self.by_link.get(&link)?].end;
+        Some([self.stacks.connection(end + 1), self.stacks.connection(end)])
+    }
+}

@@ -1,0 +1,169 @@
+//! FCIP: links between switches over TCP of the Ethernet plane.
+
+use crate::labs;
+use sanloom_api::results::Results;
+use sanloom_fc::san::Lab;
+use sanloom_sim::capture::{Capture, Window};
+use sanloom_sim::net::Observed;
+use sanloom_sim::run::{Observer, Options, simulate};
+use sanloom_sim::world::World;
+use sanloom_test_support::{needs, tshark};
+use std::sync::Arc;
+
+/// A host at the near site and a disk at the far one. `km` is the length of the line between them,
+/// `fcip` are further keys of the link, and `more` is the workload.
+fn lab(km: u32, fcip: &str, run: &str, more: &str) -> Arc<Lab> {
+    labs::lab(&text(km, fcip, run, more))
+}
+
+fn text(km: u32, fcip: &str, run: &str, more: &str) -> String {
+    format!(
+        r#"
+[run]
+{run}
+[switch."{{near,far}}"]
+[host.server]
+queue_depth = 128
+command_timeout = "5s"
+retries = 100
+[storage.disk]
+rate = "100k/s"
+[[link]]
+from = "server"
+to = "near"
+[[link]]
+from = "disk"
+to = "far"
+[[link]]
+name = "wan"
+from = "near"
+to = "far"
+rate = "1GbE"
+length = "{km}km"
+[[isl]]
+name = "tunnel"
+from = "near"
+to = "far"
+fcip = {{ keep_alive = "200ms" {fcip} }}
+[workload.load]
+hosts = "server"
+targets = "disk"
+{more}
+"#
+    )
+}
+
+const READS: &str = "size = \"256KiB\"\ndepth = 64\nread_share = 1.0";
+const FEW: &str = "size = \"64KiB\"\ndepth = 4\nread_share = 0.5";
+const LONG: &str = "duration = \"2s\"\nwarmup = \"1s\"";
+const SHORT: &str = "duration = \"400ms\"\nwarmup = \"100ms\"";
+
+fn rate(results: &Results) -> f64 {
+    results.totals.io.throughput_bytes_per_s / 1e6
+}
+
+fn all_lost(results: &Results) -> u64 {
+    results.drops.values().sum()
+}
+
+/// 2,048 bytes of data are 2,112 bytes in their encapsulation, and a segment of 1,448 bytes takes
+/// 1,538 bytes of the line: 114.1 MB/s. Responses, and segments that end with a frame, take 1 %
+/// more.
+#[test]
+fn a_short_link_reaches_the_share_of_the_line() {
+    let results = labs::run(&lab(1, "", SHORT, READS));
+    let expected = 125.0 * 1_448.0 / 1_538.0 * 2_048.0 / 2_112.0;
+    assert!((rate(&results) / expected - 1.0).abs() < 0.015, "{:.2}, not {expected:.2}", rate(&results));
+    assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
+}
+
+/// A gateway keeps bytes until their acknowledgement, which waits for a second segment, so that its
+/// buffer carries a little less than a window of the same size.
+#[test]
+fn a_long_link_carries_one_window_in_each_round_trip() {
+    for (key, mib, margin) in [("window", 1.0, 0.05), ("window", 2.0, 0.05), ("send_buffer", 1.0, 0.07)] {
+        let others = [("window", "16MiB"), ("send_buffer", "16MiB")].into_iter().filter(|(other, _)| *other != key);
+        let others: String = others.map(|(other, size)| format!(", {other} = \"{size}\"")).collect();
+        let results = labs::run(&lab(5_000, &format!(", {key} = \"{mib}MiB\"{others}"), LONG, READS));
+        // 50 ms of light in both directions, and the time of a few segments on the line.
+        let expected = mib * 1_048_576.0 / 0.0501 / 1e6 * 2_048.0 / 2_112.0;
+        let found = rate(&results);
+        assert!((found / expected - 1.0).abs() < margin, "{key} of {mib} MiB: {found:.2}, not {expected:.2}");
+        assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
+    }
+}
+
+#[test]
+fn a_window_of_the_bandwidth_delay_product_fills_a_long_link() {
+    let results = labs::run(&lab(5_000, ", window = \"8MiB\", send_buffer = \"8MiB\"", LONG, READS));
+    assert!((110.0..115.0).contains(&rate(&results)), "{:.2} MB/s", rate(&results));
+}
+
+/// The disk answers faster than the line: TCP holds back the gateway, and the gateway the disk.
+#[test]
+fn a_slow_line_holds_back_the_fabric_and_loses_nothing() {
+    let results = labs::run(&lab(100, ", window = \"64KiB\", send_buffer = \"64KiB\"", SHORT, READS));
+    assert!(rate(&results) < 70.0, "{:.2} MB/s", rate(&results));
+    assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
+}
+
+#[test]
+fn loss_on_the_way_costs_throughput_and_no_frame() {
+    let fault = "[[fault]]\nkind = \"frame-loss\"\nlink = \"wan\"\nat = \"0s\"\nprobability = 0.001";
+    let window = ", window = \"8MiB\", send_buffer = \"8MiB\"";
+    let whole = labs::run(&lab(500, window, LONG, READS));
+    let lossy = labs::run(&lab(500, window, LONG, &format!("{READS}\n{fault}")));
+    assert!(rate(&lossy) < 0.7 * rate(&whole), "{:.1} and {:.1} MB/s", rate(&lossy), rate(&whole));
+    assert!(rate(&lossy) > 1.0, "{:.1} MB/s", rate(&lossy));
+    assert_eq!(all_lost(&lossy), 0, "TCP has sent again what was lost");
+    assert_eq!(lossy.totals.io.ios_failed, 0);
+}
+
+#[test]
+fn a_link_whose_line_fails_comes_back_and_all_requests_end() {
+    let faults = "[[fault]]\nkind = \"link-down\"\nlink = \"wan\"\nat = \"1s\"\n[[fault]]\nkind = \"link-up\"\nlink = \"wan\"\nat = \"1500ms\"";
+    let run = "duration = \"12s\"\nwarmup = \"100ms\"";
+    let results = labs::run(&lab(50, "", run, &format!("{FEW}\n{faults}")));
+    assert_eq!(results.totals.io.ios_failed, 0);
+    let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+    assert!(tunnel.down_s > 0.4, "{} s", tunnel.down_s);
+    assert!(rate(&results) > 10.0, "{:.1} MB/s", rate(&results));
+}
+
+#[test]
+fn the_same_lab_gives_the_same_results() {
+    let run = || labs::run(&lab(50, "", SHORT, FEW));
+    assert_eq!(format!("{:?}", run().totals), format!("{:?}", run().totals));
+}
+
+struct Collect {
+    capture: Capture,
+    out: Vec<u8>,
+}
+
+impl Observer for Collect {
+    fn observed(&mut self, world: &World, observed: &[Observed]) {
+        self.capture.add(world, observed, &mut self.out);
+    }
+}
+
+#[needs("tshark")]
+#[test]
+fn tshark_reads_a_captured_link_as_fcip() {
+    let run = "duration = \"20ms\"\nwarmup = \"0s\"";
+    let lab = lab(10, "", run, "size = \"64KiB\"\ndepth = 1\nread_share = 0.5");
+    let mut out = Vec::new();
+    let capture = Capture::new(&lab, &[], &mut out).with_ethernet(&lab, &[0], &mut out).within(Window::default());
+    let mut collect = Collect { capture, out };
+    let options = Options { watch_ethernet: vec![0], ..Options::default() };
+    labs::check(&simulate(&lab, &options, &mut collect));
+    let Collect { capture, mut out } = collect;
+    capture.finish(&mut out);
+    let read = |more: &[&str]| tshark::read_bytes(&out, &[&["-d", "tcp.port==3225,fcip"], more].concat());
+    assert!(read(&["-Y", "_ws.malformed"]).is_empty());
+    assert!(read(&["-o", "tcp.check_checksum:TRUE", "-Y", "tcp.checksum.status == 0"]).is_empty());
+    assert_eq!(read(&["-Y", "fcip.pflags.sf == 1"]).lines().count(), 2);
+    for filter in ["swils.opcode == 0x10", "swils.opcode == 0x14", "fcp"] {
+        assert!(!read(&["-Y", &format!("fcip && {filter}")]).is_empty(), "no {filter}");
+    }
+}
