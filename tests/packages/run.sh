@@ -1,11 +1,23 @@
 #!/usr/bin/env bash
 # Installs sanloom from each package of target/packages into an empty place, and uses it there:
 # tests/packages/run.sh [archive] [deb] [container] [crates]. `cargo xtask dist` makes the packages,
-# and tests/packages/root.sh the small Debian for the Debian package. Needs root, for chroot.
+# and tests/packages/root.sh the small Debian for the Debian package. The places need root, for
+# chroot; another user needs sudo, which this script calls. What a place leaves behind after a
+# failure is removed; its logs stay in target/places.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || {
+        echo "tests/packages/run.sh needs root for chroot; install sudo, or run it as root" >&2
+        exit 1
+    }
+    exec sudo env "PATH=$PATH" "USER_HOME=$HOME" "$PWD/tests/packages/run.sh" "$@"
+fi
 dist=$PWD/target/packages
 places=$PWD/target/places
+process=
+root=
+store=$places/containers
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 say() { printf '%s: %s (%s s)\n' "$place" "$1" "$SECONDS"; }
@@ -15,10 +27,49 @@ fail() {
     exit 1
 }
 
+# Runs a command as the user who called sudo, so that no file of target belongs to root.
+as_user() {
+    if [ "${SUDO_UID:-0}" = 0 ]; then
+        "$@"
+    else
+        sudo -u "#$SUDO_UID" -g "#$SUDO_GID" env "PATH=$PATH" "HOME=${USER_HOME:-/}" "$@"
+    fi
+}
+
+# Without a daemon, and with a store of its own.
+buildah=(buildah --storage-driver vfs --root "$store/root" --runroot "$store/run")
+
+# Ends the lab of a place, and removes the place.
+clean() {
+    local status=$?
+    trap - EXIT INT TERM
+    if [ -n "$process" ] && kill "$process" 2>/dev/null; then
+        for _ in $(seq 50); do
+            kill -0 "$process" 2>/dev/null || break
+            sleep 0.1
+        done
+        kill -KILL "$process" 2>/dev/null || true
+        wait "$process" 2>/dev/null || true
+    fi
+    if [ -d "$store" ]; then
+        "${buildah[@]}" rm --all >/dev/null 2>&1 || true
+        "${buildah[@]}" rmi --all --force >/dev/null 2>&1 || true
+        rm -rf "$store" || true
+    fi
+    [ -z "$root" ] || rm -rf "$root" || true
+    if [ "${SUDO_UID:-0}" != 0 ]; then
+        chown -R "$SUDO_UID:$SUDO_GID" "$places" || true
+    fi
+    exit "$status"
+}
+trap clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 # Checks and simulates a lab, and runs one for a moment. The arguments are the folder of the labs
 # and the command that runs sanloom in the place.
 main_job() {
-    local labs=$1 process
+    local labs=$1
     shift
     [ "$("$@" --version)" = "sanloom $version" ] || fail "wrong version"
     "$@" check "$labs/core-edge.toml" >/dev/null
@@ -37,12 +88,13 @@ main_job() {
     grep -q 'sw1:0' "$places/ports.txt" || fail "the running lab shows no ports" "$places/ports.txt"
     "$@" down "${lab[@]}" >/dev/null
     wait "$process" || fail "the lab ended with an error" "$places/log"
+    process=
     say "check, sim and up work"
 }
 
 # The static program without a C library, a shell or a device.
 archive() {
-    local root=$places/archive
+    root=$places/archive
     rm -rf "$root"
     mkdir -p "$root/usr/local" "$root/tmp"
     tar -xzf "$dist"/sanloom-"$version"-*-linux.tar.gz --strip-components=1 -C "$root/usr/local"
@@ -50,7 +102,8 @@ archive() {
 }
 
 deb() {
-    local root=$places/deb package=("$dist"/sanloom_"$version"-*.deb) unit more
+    local package=("$dist"/sanloom_"$version"-*.deb) unit more
+    root=$places/deb
     rm -rf "$root"
     mkdir -p "$root/dev"
     tar -xf "$places/debian.tar" -C "$root" --exclude='./dev/*'
@@ -96,10 +149,9 @@ deb() {
     rm -rf "$root"
 }
 
-# Without a daemon, and without a registry, because the image starts from nothing.
+# Without a registry, because the image starts from nothing.
 container() {
-    local store=$places/containers name
-    local buildah=(buildah --storage-driver vfs --root "$store/root" --runroot "$store/run")
+    local name
     "${buildah[@]}" bud --isolation chroot --quiet -t sanloom "$dist/container" >"$places/image.txt"
     name=$("${buildah[@]}" from sanloom)
     main_job /usr/share/doc/sanloom/examples "${buildah[@]}" run --isolation chroot "$name" -- /usr/bin/sanloom
@@ -109,9 +161,11 @@ container() {
 
 # The crates as they are packed. Libraries from crates.io are those of target/release.
 crates() {
-    local root=$places/crates
+    root=$places/crates
     rm -rf "$root"
-    cargo install --quiet --locked --offline --path "$dist/unpacked/sanloom-$version" --root "$root" --target-dir target
+    mkdir -p "$root"
+    [ "${SUDO_UID:-0}" = 0 ] || chown "$SUDO_UID:$SUDO_GID" "$root"
+    as_user cargo install --quiet --locked --offline --path "$dist/unpacked/sanloom-$version" --root "$root" --target-dir target
     main_job examples "$root/bin/sanloom"
 }
 
@@ -119,4 +173,6 @@ mkdir -p "$places"
 [ $# -gt 0 ] || set -- archive deb container crates
 for place; do
     "$place"
+    [ -z "$root" ] || rm -rf "$root"
+    root=
 done

@@ -1,5 +1,6 @@
 """Views and zones of a running lab, over its control socket and its page."""
 
+import contextlib
 import json
 import os
 import socket
@@ -32,16 +33,17 @@ to = "sw1"
 """
 
 
-@pytest.fixture
-def running(tmp_path):
-    """The file of a running lab, and the address of its page."""
+@contextlib.contextmanager
+def up(tmp_path, *options, before=lambda file: None):
+    """Runs a lab; its file, and the address of its page."""
     file = tmp_path / "live.toml"
     file.write_text(LAB.format(folder=tmp_path / "state"))
+    before(file)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         page = "127.0.0.1:%d" % probe.getsockname()[1]
     ready, write = os.pipe()
-    arguments = [SANLOOM, "up", file, "--web", page, "--web-open", "--ready-fd", str(write)]
+    arguments = [SANLOOM, "up", file, "--web", page, "--ready-fd", str(write), *options]
     log = open(tmp_path / "log", "w")
     with subprocess.Popen(arguments, pass_fds=[write], stdout=log, stderr=log) as process:
         os.close(write)
@@ -50,6 +52,13 @@ def running(tmp_path):
         yield file, f"http://{page}"
         process.terminate()
     log.close()
+
+
+@pytest.fixture
+def running(tmp_path):
+    """The file of a running lab, and the address of its page."""
+    with up(tmp_path, "--web-open") as place:
+        yield place
 
 
 @pytest.fixture(params=["file", "lab", "socket", "page"])
@@ -127,3 +136,39 @@ def test_nothing_answers_for_a_lab_that_is_not_running(tmp_path):
         sanloom.connect(file)
     with pytest.raises(ConnectionError):
         sanloom.connect("http://127.0.0.1:1")
+
+
+def test_a_page_with_users_needs_the_password_of_one_whose_role_permits_the_request(tmp_path):
+    def users(file):
+        for name, role in (("ada", "operate"), ("bob", "view")):
+            add = [SANLOOM, "users", "add", str(file), name, "--role", role]
+            subprocess.run(add, input=f"secret of {name}\n", text=True, check=True)
+
+    with up(tmp_path, before=users) as (_, page):
+        for user, password in ((None, None), ("ada", "secret of bob"), ("eve", "secret of ada")):
+            with pytest.raises((ConnectionError, sanloom.RequestError)):
+                sanloom.connect(page, user=user, password=password)
+        ada = sanloom.connect(page, user="ada", password="secret of ada")
+        bob = sanloom.connect(page, user="bob", password="secret of bob")
+        assert ada.show("ports").table().to_dict() == bob.show("ports").table().to_dict()
+        with pytest.raises((ConnectionError, sanloom.RequestError)):
+            bob.set_port("sw1:0", enabled=False)
+        ada.set_port("sw1:0", enabled=False)
+        assert ada.show("ports").table().to_dict()["dark"][0] == "disabled"
+
+
+def test_a_simulation_is_shown_and_changed_like_a_running_lab(tmp_path):
+    with up(tmp_path, "--simulated", "--web-open") as (file, page):
+        for target in (file, page):
+            live = sanloom.connect(target)
+            table = live.show("ports").table().to_dict()
+            assert table["port"] == ["sw1:0", "sw1:1", "sw1:2"]
+            assert live.show("luns").table().to_dict()["size_bytes"] == [1 << 20] * 2
+            live.set_port("sw1:0", enabled=False)
+            assert live.show("ports").table().to_dict()["dark"][0] == "disabled"
+            live.set_port("sw1:0", enabled=True)
+            edits = [{"edit": "create_alias", "name": "a1", "members": ["1,1"]}]
+            live.edit_zones(edits)
+            assert "a1" in live.commit_zones()["committed"]["aliases"]
+            live.edit_zones([{"edit": "delete", "kind": "alias", "name": "a1"}])
+            assert "a1" not in live.commit_zones()["committed"].get("aliases", {})

@@ -66,6 +66,20 @@ def test_processes_and_dask_workers_have_the_same_rows(lab, swept):
         assert sanloom.sweep(lab, GRID, SEEDS, client.get_executor()).to_dict() == swept
 
 
+def test_ray_workers_have_the_same_rows_and_the_same_mistakes(lab, swept):
+    import ray
+    from ray.util.multiprocessing import Pool
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        with Pool(2) as pool:
+            assert sanloom.sweep(lab, GRID, SEEDS, pool).to_dict() == swept
+            with pytest.raises(ValueError, match="totals.iops"):
+                sanloom.sweep(lab, {"workload.reads.depth": [1]}, None, pool, metrics=["totals.iop"])
+    finally:
+        ray.shutdown()
+
+
 def test_a_pool_has_the_same_rows(lab, swept):
     with get_context("spawn").Pool(2) as pool:
         assert sanloom.sweep(lab, GRID, SEEDS, pool).to_dict() == swept

@@ -1,5 +1,5 @@
-//! Campaigns of the fuzz targets. Without a nightly toolchain with cargo-fuzz, the campaigns are
-//! skipped with a message.
+//! Campaigns of the fuzz targets. Without cargo-fuzz, the campaigns are skipped with a message. The
+//! stable toolchain suffices, because `RUSTC_BOOTSTRAP` permits it the options of sanitizers.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,9 @@ use std::process::{Command, Stdio};
 /// A target found a failure.
 pub fn fuzz(minutes: &str) -> Result<(), String> {
     let mut there = Command::new("cargo");
-    there.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    there.args(["fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     if !there.status().is_ok_and(|status| status.success()) {
-        eprintln!(
-            "fuzz: skipped, because cargo-fuzz is not installed for the nightly toolchain; install it with `cargo +nightly install cargo-fuzz`"
-        );
+        eprintln!("fuzz: skipped, because cargo-fuzz is not installed; install it with `cargo install cargo-fuzz`");
         return Ok(());
     }
     let seconds = minutes.parse::<u64>().map_err(|_| format!("`{minutes}` is not a number of minutes"))? * 60;
@@ -24,7 +22,8 @@ pub fn fuzz(minutes: &str) -> Result<(), String> {
         eprintln!("fuzz: {target}");
         let time = format!("-max_total_time={seconds}");
         let mut command = Command::new("cargo");
-        command.args(["+nightly", "fuzz", "run", &target, "--", &time, "-print_final_stats=1"]);
+        command.env("RUSTC_BOOTSTRAP", "1");
+        command.args(["fuzz", "run", &target, "--", &time, "-print_final_stats=1"]);
         let status = command.status().map_err(|error| format!("cargo fuzz: {error}"))?;
         if !status.success() {
             return Err(format!("the fuzz target {target} failed; its input is in fuzz/artifacts/{target}"));

@@ -1,6 +1,6 @@
 //! Long test campaigns, for use before a release or before an issue is closed.
 
-use crate::fuzz;
+use crate::{dist, fuzz};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -61,6 +61,7 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     run("sanloom-sim", &["data_loss_random::"], &[("SANLOOM_SEEDS", &systems), ("SANLOOM_FIRST_SEED", &seed)])?;
     run("sanloom-surface", &["page::a_lab_of_10000_nodes"], &[("SANLOOM_TIMED", "1")])?;
     run("sanloom", &["answers_over_1000_ports"], &[("SANLOOM_TIMED", "1")])?;
+    run("sanloom-surface", &["page::the_heap_does_not_grow"], &[("SANLOOM_MINUTES", &minutes.to_string())])?;
     for tests in ["ethernet::random", "infiniband::random"] {
         run("sanloom-sim", &[tests], &[("SANLOOM_SEEDS", &networks), ("SANLOOM_FIRST_SEED", &seed)])?;
     }
@@ -78,10 +79,28 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     run("sanloom-scsi", &["all_paths_give"], &[("SANLOOM_FORWARD_SEEDS", &scripts)])?;
     let one = "a_trace_of_any_length_is_inspected_in_64_mib";
     run("sanloom", &[one], &[("SANLOOM_TRACE_MB", TRACE_MB)])?;
+    python()?;
+    dist::dist(&["binary".to_owned()])?;
     // This test uses both paths at the same time.
     let one = "a_host_verifies_at_depth_while_everything_around_it_fails";
     run("sanloom", &[one], &[("SANLOOM_MINUTES", &minutes)])?;
     fuzz::fuzz(&minutes)
+}
+
+/// Measures the Python package. Its environment is that of the tests, with the installed wheel.
+fn python() -> Result<(), String> {
+    let root = crate::root();
+    let python = root.join("target/python/bin/python");
+    if !python.exists() {
+        eprintln!("soak: the Python package is skipped; `tests/python/install.sh && tests/python/run.sh` installs it");
+        return Ok(());
+    }
+    eprintln!("soak: tests/python/bench.py");
+    let status = Command::new(&python).current_dir(&root).arg("tests/python/bench.py").status();
+    match status.map_err(|error| format!("{}: {error}", python.display()))?.success() {
+        true => Ok(()),
+        false => Err("the Python package misses a limit, see above".to_owned()),
+    }
 }
 
 /// Runs the integration tests of a package whose names contain one of `tests`.

@@ -125,6 +125,10 @@ pub enum Command {
     #[cfg(feature = "surface")]
     #[command(after_help = "Example:\n  sanloom console lab.toml sw1 switchshow")]
     Console(crate::commands::console::Args),
+    /// Add, list, change and remove the users of the page and the management interfaces of a lab
+    #[cfg(feature = "surface")]
+    #[command(after_help = "Example:\n  sanloom users add lab.toml ada --role operate")]
+    Users(crate::commands::users::Args),
     /// Predict the merge of two fabrics
     #[command(after_help = "Example:\n  sanloom fabric merge-preview east.toml west.toml")]
     Fabric(fabric::Args),

@@ -1,7 +1,7 @@
 //! The page of `sanloom up`, `sanloom sim` and `sanloom view`: [`WebArgs`] and the fabrics behind
 //! it.
 
-use sanloom_api::control::{Answer, Request};
+use sanloom_api::control::{Answer, Request, RequestError, ZoneAction};
 use sanloom_api::graph::Graph;
 use sanloom_console::exit::Failure;
 use sanloom_console::output;
@@ -20,10 +20,13 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time in which the loop of an instance has to answer.
 const LIMIT: Duration = Duration::from_secs(10);
+/// Time in which a change of the zones has to end. Busy switches and a slow pace of a simulation
+/// delay it.
+const COMMIT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Options of the page.
 #[derive(clap::Args, Debug, Default)]
@@ -226,9 +229,28 @@ pub struct LiveFabric {
     pub drawing: Arc<Drawing>,
 }
 
+/// True for a request that is answered when the whole fabric has new zones.
+fn changes_zones(request: &Request) -> bool {
+    let Request::Zone { action, .. } = request else { return false };
+    let action = if let ZoneAction::As { action, .. } = action { action } else { action };
+    matches!(action, ZoneAction::Commit | ZoneAction::Rollback)
+}
+
 impl Fabric for LiveFabric {
     fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
-        self.client.ask(request, None, LIMIT).ok_or(Busy)
+        if !changes_zones(&request) {
+            return self.client.ask(request, None, LIMIT).ok_or(Busy);
+        }
+        let asked = Instant::now();
+        match self.client.ask(request, None, COMMIT_LIMIT) {
+            Some(answer) => Ok(answer),
+            None if asked.elapsed() < COMMIT_LIMIT => Err(Busy),
+            // The change goes on, so "try again" would be wrong.
+            None => Ok(Answer::Failed(RequestError::environment(format!(
+                "the change of the zones has not ended after {} s, and goes on; read the zones before the next change",
+                COMMIT_LIMIT.as_secs()
+            )))),
+        }
     }
 
     fn capture(&mut self, port: &str, sink: Box<dyn Write + Send>) -> Result<Answer, Busy> {

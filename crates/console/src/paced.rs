@@ -7,6 +7,7 @@
 use crate::interrupt;
 use sanloom_api::control::{Answer, Request, ZoneAction};
 use sanloom_fc::fabric_switch::Event;
+use sanloom_live::capture::FrameSink;
 use sanloom_live::control::{Control, ControlRequest};
 use sanloom_sim::requests::{Effect, Requests};
 use sanloom_sim::run::{self, MAX_STEP_PS, Observer, Progress};
@@ -193,7 +194,7 @@ impl<'c> Pacer<'c> {
             log_event(&world.lab.switches[usize::from(seen.switch)].name, at_s, &seen.event);
         }
         self.pending.extend(self.control.take());
-        while let Some(ControlRequest { request, answer, .. }) = self.pending.pop_front() {
+        while let Some(ControlRequest { request, sink, answer }) = self.pending.pop_front() {
             let effect = Effect::of(&request);
             if effect != Effect::None && self.clients == Clients::Watch {
                 // The client has disconnected.
@@ -202,7 +203,7 @@ impl<'c> Pacer<'c> {
                      its seed; use `sanloom up LAB --simulated` to change a fabric",
                 ));
             } else {
-                self.ended |= execute(&mut requests, world, request, answer) == Effect::Stop;
+                self.ended |= execute(&mut requests, world, request, sink, answer) == Effect::Stop;
             }
             if self.ended || begun.elapsed() > ANSWERS {
                 break;
@@ -223,7 +224,13 @@ impl Observer for Pacer<'_> {
 }
 
 /// Executes a request, and logs a change of the fabric. A refused request for a port is not logged.
-fn execute(requests: &mut Requests, world: &mut World, request: Request, answer: Sender<Answer>) -> Effect {
+fn execute(
+    requests: &mut Requests,
+    world: &mut World,
+    request: Request,
+    sink: Option<FrameSink>,
+    answer: Sender<Answer>,
+) -> Effect {
     let at_s = run_s(world);
     if Effect::of(&request) != Effect::Changed || matches!(request, Request::Zone { .. }) {
         // The outcome of a zone request may follow later, so the request itself is logged.
@@ -231,7 +238,7 @@ fn execute(requests: &mut Requests, world: &mut World, request: Request, answer:
         return requests.request(world, request, answer);
     }
     let (reply, replies) = channel();
-    let effect = requests.request(world, request.clone(), reply);
+    let effect = requests.request_into(world, request.clone(), sink.map(|sink| sink.0), reply);
     if let Ok(reply) = replies.try_recv() {
         if !matches!(reply, Answer::Failed(_)) {
             log_request(&request, at_s);
@@ -264,6 +271,10 @@ fn log_request(request: &Request, at_s: f64) {
         Request::ClearInjections { port } => {
             tracing::info!(at_s, port = port.as_deref().unwrap_or("all"), "injections cleared");
         }
+        Request::Capture { link, file } => match file {
+            Some(file) => tracing::info!(at_s, port = link, file, "capture"),
+            None => tracing::info!(at_s, port = link, "capture ended"),
+        },
         // The other requests are refused, or only read.
         _ => {}
     }

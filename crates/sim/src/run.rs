@@ -4,7 +4,7 @@ use crate::net::Observed;
 use crate::parallel::{self, Engine, Threads};
 use crate::precision::StopRule;
 use crate::results;
-use crate::world::{World, run_some};
+use crate::world::{World, operator, run_some};
 use sanloom_api::results::Results;
 use sanloom_fc::san::Lab;
 use std::sync::Arc;
@@ -240,9 +240,13 @@ fn hops(world: &World) -> u64 {
 }
 
 fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> bool {
-    let observed = world.net.fc.recorder.take_observed();
+    // Captures of an operator read the records more often.
+    let is_captured = operator::state(world).is_some_and(|operator| operator.is_captured);
+    let observed = if is_captured { Vec::new() } else { world.net.fc.recorder.take_observed() };
     let net = &world.net;
-    if !(observed.is_empty() && net.ethernet.observed().is_empty() && net.infiniband.observed().is_empty()) {
+    if !is_captured
+        && !(observed.is_empty() && net.ethernet.observed().is_empty() && net.infiniband.observed().is_empty())
+    {
         observer.observed(world, &observed);
         world.net.ethernet.forget_observed();
         world.net.infiniband.forget_observed();

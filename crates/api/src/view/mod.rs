@@ -5,6 +5,7 @@
 //! port and node names are eight bytes with colons. Lists have the documented order, so two views
 //! of the same state are equal.
 
+mod adapter;
 pub mod build;
 mod fabric;
 mod live;
@@ -12,6 +13,7 @@ mod node;
 mod port;
 mod zone;
 
+pub use adapter::{AdapterPortRow, AdapterRow, FdmiView};
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
 pub use live::{CaptureRow, CapturesView, CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
 pub use node::{Attachment, NodeKind, NodeRow, NodesView};
@@ -55,6 +57,8 @@ pub enum Table {
     Flogi(FlogiView),
     /// The name server.
     Ns(NsView),
+    /// Adapters that have registered with the management service.
+    Fdmi(FdmiView),
     /// The effective zones.
     Zone(ZoneView),
     /// Domains, principal switch and ISLs.

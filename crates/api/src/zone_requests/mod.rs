@@ -12,7 +12,7 @@ mod transactions;
 pub use answers::{difference, status};
 pub use transactions::{Caller, OpenTransaction};
 
-use crate::control::{Answer, RequestError, ZoneAction};
+use crate::control::{Answer, ErrorKind, RequestError, ZoneAction};
 use crate::zone_database::Edit;
 use answers::{preview, sentences};
 use sanloom_fc::fabric_switch::FabricSwitch;
@@ -117,6 +117,7 @@ impl SwitchZones {
 /// A client that waits for a change.
 #[derive(Debug)]
 struct Waiting {
+    switch: usize,
     answer: Sender<Answer>,
     /// The change ends the transaction of the switch.
     ends_transaction: bool,
@@ -163,6 +164,10 @@ impl ZoneChanges {
         if let Err(error) = caller.enter(fabric, number, &action) {
             return reply(&answer, Err(error));
         }
+        let reads = matches!(action, ZoneAction::Show | ZoneAction::Preview { .. });
+        if !reads && self.waiting.values().any(|waiting| waiting.switch == number) {
+            return reply(&answer, Err(in_progress(fabric, number)));
+        }
         let outcome = match action {
             ZoneAction::Show => Ok(status(fabric, number, caller.now)),
             ZoneAction::Edit { edits } => edit(fabric, number, &edits).map(|transaction| {
@@ -197,7 +202,7 @@ impl ZoneChanges {
             Err(problems) => reply(&answer, Err(sentences(&problems).into())),
             Ok(outcome) => {
                 let change = ZoneChange::Commit(Box::new(transaction));
-                self.start(fabric, switch, change, &outcome, Waiting { answer, ends_transaction: true });
+                self.start(fabric, switch, change, &outcome, Waiting { switch, answer, ends_transaction: true });
             }
         }
     }
@@ -208,7 +213,7 @@ impl ZoneChanges {
             return reply(&answer, Err(reason.into()));
         };
         let change = ZoneChange::Replace(previous.clone());
-        self.start(fabric, switch, change, &previous, Waiting { answer, ends_transaction: false });
+        self.start(fabric, switch, change, &previous, Waiting { switch, answer, ends_transaction: false });
     }
 
     fn start(
@@ -230,7 +235,7 @@ impl ZoneChanges {
     /// Answers the client whose change has ended.
     pub fn finish(&mut self, fabric: &mut dyn ZoneFabric, now: Instant, ended: ZoneResult) {
         let ZoneResult { switch, tag, result } = ended;
-        let Some(Waiting { answer, ends_transaction }) = self.waiting.remove(&tag) else { return };
+        let Some(Waiting { answer, ends_transaction, .. }) = self.waiting.remove(&tag) else { return };
         if let Err(failures) = result {
             return reply(&answer, Err(format!("not committed: {}", sentences(&failures)).into()));
         }
@@ -251,6 +256,13 @@ impl ZoneChanges {
 /// Sends an answer. A client that has disconnected does not receive it.
 fn reply(answer: &Sender<Answer>, outcome: Result<Answer, RequestError>) {
     let _ = answer.send(outcome.unwrap_or_else(Answer::Failed));
+}
+
+/// The transaction of a switch cannot change while the fabric commits it.
+fn in_progress(fabric: &dyn ZoneFabric, switch: usize) -> RequestError {
+    let name = fabric.name(switch);
+    let reason = format!("{name} has a change of the zones in progress; wait for its end, and try again");
+    RequestError { reason, kind: ErrorKind::Transaction }
 }
 
 fn no_transaction(fabric: &dyn ZoneFabric, switch: usize) -> String {

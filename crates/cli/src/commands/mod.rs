@@ -28,6 +28,8 @@ pub mod sweep;
 pub mod trace;
 pub mod up;
 #[cfg(feature = "surface")]
+pub mod users;
+#[cfg(feature = "surface")]
 pub mod view;
 pub mod volume;
 pub mod whatif;
@@ -75,6 +77,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Zone(args) => zone::run(args),
         #[cfg(feature = "surface")]
         Command::Console(args) => console::run(args),
+        #[cfg(feature = "surface")]
+        Command::Users(args) => users::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::CalibrateDisk(args) => disk::calibrate::run(args),
         Command::Disk(args) => disk::import::run(args),

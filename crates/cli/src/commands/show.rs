@@ -63,6 +63,8 @@ enum What {
     Flogi,
     /// The name server: addresses, names, types, features
     Ns,
+    /// Host adapters that have registered with the management service: model, driver, ports
+    Fdmi,
     /// The effective zones, and which of their members are logged in
     Zone,
     /// Domains, principal switch and ISLs, with the reason if an ISL is isolated
@@ -190,6 +192,7 @@ impl What {
             What::Switch => Which::Switch,
             What::Flogi => Which::Flogi,
             What::Ns => Which::Ns,
+            What::Fdmi => Which::Fdmi,
             What::Zone => Which::Zone,
             What::Fabric => Which::Fabric,
             What::Routes => Which::Routes,

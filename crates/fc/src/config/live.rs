@@ -52,6 +52,8 @@ pub struct Live {
     pub back_ends: Vec<BackEnd>,
     /// Virtual disks to create at the start.
     pub volumes: Vec<VolumeSpec>,
+    /// True if simulated hosts register their adapters (FDMI), as hosts of a running fabric do.
+    pub registers_adapters: bool,
 }
 
 impl Live {

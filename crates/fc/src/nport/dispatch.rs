@@ -1,6 +1,7 @@
 //! Dispatch of frames and failures to the part of the port that owns them.
 
 use super::NPort;
+use super::adapter::{self, AdapterStep};
 use super::discovery::AfterFailure;
 use super::fabric::{Consequence, FabricState, Topology};
 use super::pending::Purpose;
@@ -8,6 +9,7 @@ use super::responder::{Answer, reject};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject};
 use sanloom_wire::els::{Els, LinkErrorStatus, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Rscn};
+use sanloom_wire::fdmi::FdmiAccept;
 use sanloom_wire::ns::NsAccept;
 use sanloom_wire::{FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwpn};
 
@@ -75,6 +77,7 @@ impl NPort {
             },
             Payload::Typed(Message::Ct(ct)) => match ct.body {
                 CtBody::NsAccept(accept) if self.on_ns_accept(now, purpose, &accept) => return,
+                CtBody::FdmiAccept(FdmiAccept::Empty) if self.on_adapter_accept(now, purpose) => return,
                 CtBody::Reject(reject) => Failure::CtReject(reject),
                 _ => Failure::Strange,
             },
@@ -104,9 +107,19 @@ impl NPort {
                 self.logins.on_plogi_accept(now, port_id, login, exchanges)
             }
             (Purpose::Prli(port_id), LsAcc::Prli(prli)) => self.logins.on_prli_accept(port_id, prli, exchanges),
+            (Purpose::Adapter(AdapterStep::Login), LsAcc::Login(_)) => self.on_adapter_accept(now, purpose),
             (Purpose::Adisc(port_id), LsAcc::Adisc(adisc)) => self.logins.on_adisc_accept(now, port_id, adisc),
             _ => false,
         }
+    }
+
+    /// Continues the registration of the adapter. Returns false for other requests.
+    fn on_adapter_accept(&mut self, now: Instant, purpose: Purpose) -> bool {
+        let Purpose::Adapter(step) = purpose else { return false };
+        if let Some(next) = step.next() {
+            adapter::begin(now, next, &mut self.exchanges);
+        }
+        true
     }
 
     /// Handles an accept of the name server. Returns false if it does not match the request.
@@ -144,6 +157,10 @@ impl NPort {
         let consequence = match purpose {
             Purpose::Fabric => self.fabric.on_failure(now, failure, exchanges),
             Purpose::Logout => self.fabric.on_logout(now, exchanges),
+            Purpose::Adapter(_) => {
+                exchanges.counters.registrations_refused += 1;
+                return;
+            }
             Purpose::Discovery => match self.discovery.on_failure(now, failure, exchanges) {
                 AfterFailure::Scheduled => return,
                 AfterFailure::NoTargets => return self.on_targets(now, std::iter::empty()),

@@ -7,6 +7,7 @@ use sanloom_scsi::random::SplitMix64;
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::ct::{Ct, CtBody, Service};
 use sanloom_wire::els::Els;
+use sanloom_wire::fdmi::FdmiRequest;
 use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::ns::NsRequest;
 use sanloom_wire::{FcId, Frame, Header, Message, Payload, Wwpn};
@@ -63,6 +64,15 @@ impl Exchanges {
             max_or_residual_words: 0,
             body: CtBody::Ns(request),
         };
+        self.send(d_id, ox_id, Message::from(ct));
+    }
+
+    /// Sends a request to the HBA management service and opens its exchange.
+    pub(super) fn request_management(&mut self, now: Instant, purpose: Purpose, request: FdmiRequest) {
+        let d_id = FcId::MANAGEMENT_SERVER;
+        let ox_id = self.pending.open(now + self.identity.reply_timeout(), d_id, purpose);
+        let body = CtBody::Fdmi(request);
+        let ct = Ct { in_id: 0, service: Service::FDMI, options: 0, max_or_residual_words: 0, body };
         self.send(d_id, ox_id, Message::from(ct));
     }
 

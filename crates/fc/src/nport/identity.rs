@@ -1,6 +1,6 @@
 //! Names, address and service parameters of this port, as other ports receive them.
 
-use super::NPortConfig;
+use super::{Adapter, NPortConfig};
 use crate::exchange::usable_frame_size;
 use sanloom_scsi::time::Span;
 use sanloom_wire::els::{Adisc, Els, Logo, PrliPage, Rtv, prli};
@@ -26,12 +26,14 @@ pub(super) struct Identity {
     pub(super) fabric_receive_size_bytes: u16,
     /// Address 0000xx of the loop initialisation; `None` if the port is not on a loop.
     pub(super) loop_id: Option<FcId>,
+    /// Adapter that the port registers.
+    pub(super) adapter: Option<Box<Adapter>>,
 }
 
 impl Identity {
     pub(super) fn new(config: NPortConfig) -> Identity {
         let fabric_receive_size_bytes = config.receive_size_bytes;
-        Identity { port_id: FcId::ZERO, fabric_receive_size_bytes, loop_id: None, config }
+        Identity { port_id: FcId::ZERO, fabric_receive_size_bytes, loop_id: None, adapter: None, config }
     }
 
     /// Adopts an address and the service parameters of the fabric. Returns false if they are

@@ -58,6 +58,7 @@
 //! Only ELS and CT frames belong here; see [`crate::exchange::route`]. Messages are whole: the
 //! driver segments and reassembles messages longer than a frame.
 
+mod adapter;
 mod discovery;
 mod dispatch;
 mod exchanges;
@@ -71,9 +72,11 @@ mod remote;
 mod responder;
 
 pub use crate::config::LoginScript;
+pub use adapter::Adapter;
 pub use fabric::{FabricState, VirtualPort};
 pub use remote::RemoteState;
 
+use adapter::AdapterStep;
 use discovery::Discovery;
 use dispatch::Failure;
 use exchanges::Exchanges;
@@ -271,7 +274,15 @@ impl NPort {
     pub fn with_names(&self, wwnn: Wwnn, wwpn: Wwpn) -> NPort {
         let mut port = NPort::new(NPortConfig { wwnn, wwpn, ..self.exchanges.identity.config.clone() });
         port.exchanges.counters = self.exchanges.counters;
+        port.exchanges.identity.adapter.clone_from(&self.exchanges.identity.adapter);
         port
+    }
+
+    /// Lets the port register its adapter after each registration with the fabric. A virtual port
+    /// has no adapter of its own, so it registers none.
+    pub fn describe(&mut self, adapter: Adapter) {
+        let identity = &mut self.exchanges.identity;
+        identity.adapter = Some(Box::new(adapter)).filter(|_| identity.config.virtual_port.is_none());
     }
 
     /// Processes one input at `now`.
@@ -422,6 +433,9 @@ impl NPort {
                 }
                 if self.exchanges.identity.config.initiator {
                     self.discovery.schedule_at(now);
+                }
+                if self.fabric.topology().has_fabric() {
+                    adapter::begin(now, AdapterStep::Login, &mut self.exchanges);
                 }
             }
             Consequence::Offline | Consequence::Restart => {

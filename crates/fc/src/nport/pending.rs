@@ -1,6 +1,7 @@
 //! Exchanges originated by this port that await a reply. The number of logins in flight is
 //! bounded, so a linear search suffices.
 
+use super::adapter::AdapterStep;
 use crate::exchange::CONTROL_OX_IDS;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::{FcId, Header};
@@ -12,6 +13,8 @@ const MAX_LOGINS: usize = 16;
 /// Purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
+    /// Registration of the own adapter.
+    Adapter(AdapterStep),
     /// Step of the fabric login or registration; the port's state determines which one.
     Fabric,
     /// Query for all targets.
@@ -30,7 +33,7 @@ pub(super) enum Purpose {
 
 impl Purpose {
     fn is_about_remote(self) -> bool {
-        !matches!(self, Purpose::Fabric | Purpose::Discovery | Purpose::Logout)
+        !matches!(self, Purpose::Fabric | Purpose::Discovery | Purpose::Adapter(_) | Purpose::Logout)
     }
 }
 
@@ -103,7 +106,7 @@ impl Pending {
     pub(super) fn forget_remote(&mut self, port_id: FcId) {
         self.open.retain(|open| match open.purpose {
             Purpose::Plogi(id) | Purpose::Prli(id) | Purpose::Adisc(id) | Purpose::Verify(id) => id != port_id,
-            Purpose::Fabric | Purpose::Discovery | Purpose::Logout => true,
+            Purpose::Fabric | Purpose::Discovery | Purpose::Adapter(_) | Purpose::Logout => true,
         });
     }
 

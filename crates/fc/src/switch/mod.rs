@@ -64,7 +64,7 @@ pub use crate::config::{Addressing, DuplicateNames, HardZoning, LoginLimits, Nam
 pub use counters::{Counters, LoginRejects, Work};
 pub(crate) use entry::identity;
 pub use entry::{MAX_DESCRIPTORS, NsEntry};
-pub use management::{ElementInfo, FabricInfo, PortInfo};
+pub use management::{ElementInfo, FabricInfo, PortInfo, RegisteredAdapter};
 pub use names::port_name;
 pub use peer::PeerUpdate;
 
@@ -346,6 +346,11 @@ impl Switch {
     /// Name-server objects of this and the other switches, sorted by N_Port_ID.
     pub fn name_server(&self) -> impl Iterator<Item = &NsEntry> + '_ {
         self.directory.objects.range(database::scope(0, 0)).map(|(_, known)| &known.entry)
+    }
+
+    /// Adapters that have registered at this switch (FDMI), sorted by name.
+    pub fn adapters(&self) -> impl Iterator<Item = RegisteredAdapter<'_>> {
+        self.management.adapters()
     }
 
     /// Number of name-server objects, local and remote.

@@ -14,6 +14,7 @@ mod fcp_device;
 mod fip;
 mod fspf;
 mod names;
+mod node_adapter;
 mod node_ends;
 mod node_golden;
 mod node_initiator;

@@ -64,6 +64,7 @@ pub(super) fn build<'d>(
         pools: Vec::new(),
         back_ends: Vec::new(),
         volumes,
+        registers_adapters: false,
     };
     live.masks = masks::build(document, lab, &live.media, names, budget, sink);
     live.back_ends = super::back_ends::build(document, lab, &live, names, &pools, budget, sink);

@@ -8,6 +8,7 @@
 mod ask;
 mod counted;
 mod data;
+pub mod description;
 mod expected;
 
 pub use counted::Counted;

@@ -243,5 +243,6 @@ fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Ho
     };
     let mut host = Host::new(login, fcp, config.disk);
     host.place(config.adapter.offloads.placement);
+    host.login.describe(host::description::description(&config.symbolic_name, wwpn.to_string()));
     host
 }

@@ -143,6 +143,10 @@ def _on(
             except (LabError, ValueError):
                 raise
             except Exception as error:
+                # Ray wraps the exceptions of its workers.
+                cause = getattr(error, "cause", None)
+                if isinstance(cause, (LabError, ValueError)):
+                    raise cause from None
                 finished(point, f"{type(error).__name__}: {error}")
     except BaseException:
         for future in futures:

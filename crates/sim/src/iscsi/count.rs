@@ -61,7 +61,7 @@ pub(super) fn keep(iscsi: &mut Iscsi, session: u32, end: u32) {
 }
 
 /// Returns the counters of a session since the first login.
-fn total(iscsi: &Iscsi, session: u32) -> SessionCount {
+pub(super) fn total(iscsi: &Iscsi, session: u32) -> SessionCount {
     let state = &iscsi.sessions[session as usize];
     let mut count = state.count;
     if state.stage != super::connection::Stage::Idle {

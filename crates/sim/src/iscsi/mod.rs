@@ -21,6 +21,7 @@
 //! | `adapter` | interrupts of interfaces, and the work of processors |
 //! | `initiator` | the host's machines |
 //! | `target` | the storage system's machines |
+//! | `seen` | sessions for tables |
 //!
 //! # Simplifications
 //!
@@ -33,12 +34,14 @@ mod count;
 mod initiator;
 mod plan;
 mod render;
+mod seen;
 mod stream;
 mod target;
 
 pub use adapter::{Direction, Load};
 pub use count::SessionCount;
 pub use plan::{AdapterPlan, IscsiPlan, Machine, SessionPlan, TargetPlan};
+pub use seen::SessionSeen;
 pub use stream::Pdu;
 pub(crate) use target::Slots;
 
@@ -305,9 +308,12 @@ impl Iscsi {
         }
     }
 
-    /// Keeps what is sent from now on, for [`Iscsi::seen`]. Call it before [`Iscsi::start`].
+    /// Keeps what is sent from now on, for [`Iscsi::seen`].
     pub fn watch(&mut self) {
-        self.is_watched = true;
+        if std::mem::replace(&mut self.is_watched, true) {
+            return;
+        }
+        self.ends.iter_mut().for_each(|end| end.sent.keep(end.layout));
         self.stacks.keep_segments();
     }
 

@@ -43,6 +43,12 @@ impl Stream {
         Stream { pdus: VecDeque::new(), end: 1, accepted: 1, kept: keeps.then(VecDeque::new) }
     }
 
+    /// Keeps what is sent from now on, and what has not arrived yet, for [`Stream::bytes`].
+    pub fn keep(&mut self, layout: Layout) {
+        let pdus = || self.pdus.iter().map(|pdu| (pdu.clone(), layout)).collect();
+        self.kept.get_or_insert_with(pdus);
+    }
+
     /// Appends a PDU.
     pub fn push(&mut self, bhs: Bhs, text: Box<[u8]>, layout: Layout) {
         self.end += length(&bhs, layout);

@@ -150,7 +150,12 @@ impl FcoePlane {
     /// read them.
     pub fn forget(&mut self) {
         let Some(seen) = &mut self.seen else { return };
-        self.read.iter().for_each(|position| seen[*position as usize] = None);
+        for position in &self.read {
+            // Frames that left before the capture began have no contents.
+            if let Some(frame) = seen.get_mut(*position as usize) {
+                *frame = None;
+            }
+        }
         self.free.append(&mut self.read);
     }
 

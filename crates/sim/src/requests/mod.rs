@@ -4,26 +4,33 @@
 //! A request takes effect at the current virtual time. A request that a simulation cannot execute
 //! is refused with the reason.
 
+mod captures;
 mod inject;
 mod metrics;
+mod storage;
 mod zones;
+
+pub use captures::Sink;
 
 use crate::view;
 use crate::world::World;
 use crate::world::operator::{self, SwitchEvent};
+use captures::Captures;
 use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction};
 use sanloom_api::inject::RuleRow;
 use sanloom_api::view::build::{LiveWhich, Which};
-use sanloom_api::view::{CapturesView, CounterRow, CountersView, Table, View};
+use sanloom_api::view::{CounterRow, CountersView, GroupsView, Table, View};
+use sanloom_api::volume::VolumeAction;
 use sanloom_api::zone_requests::ZoneChanges;
 use sanloom_scsi::time::Instant;
 use std::sync::mpsc::Sender;
 use zones::Zones;
 
-/// Requests to a world, and the clients that wait for a change of the zones.
+/// Requests to a world, the clients that wait for a change of the zones, and captures.
 #[derive(Default)]
 pub struct Requests {
     zones: ZoneChanges,
+    captures: Captures,
 }
 
 /// Effect of a request on the run.
@@ -46,6 +53,17 @@ impl Requests {
 
     /// Answers a request at the current time. A change of the zones is answered when it has ended.
     pub fn request(&mut self, world: &mut World, request: Request, answer: Sender<Answer>) -> Effect {
+        self.request_into(world, request, None, answer)
+    }
+
+    /// As [`Requests::request`]. The frames of a capture go into the sink, if there is one.
+    pub fn request_into(
+        &mut self,
+        world: &mut World,
+        request: Request,
+        sink: Option<Sink>,
+        answer: Sender<Answer>,
+    ) -> Effect {
         let effect = Effect::of(&request);
         let reply = match request {
             Request::Zone { switch, action } => {
@@ -55,7 +73,14 @@ impl Requests {
                 return effect;
             }
             Request::Show { table: ShowTable::Fabric(which), switch } => show(world, which, switch.as_deref()),
+            Request::Show { table: ShowTable::Live(LiveWhich::Captures), .. } => {
+                self.captures.advance(world);
+                Answer::View(View::new(&world.lab.name, view::run_s(world), Table::Captures(self.captures.view())))
+            }
             Request::Show { table: ShowTable::Live(which), .. } => live_table(world, which),
+            Request::Volume { action: VolumeAction::Show { name } } => show_volumes(world, name.as_deref()),
+            Request::Capture { link, file: Some(file) } => self.captures.start(world, &link, &file, sink),
+            Request::Capture { link, file: None } => self.captures.stop(world, &link),
             Request::Port { port, enabled } => match port_named(world, &port) {
                 Ok(place) => {
                     operator::set_port(world, place.link, (place.switch, place.port), enabled);
@@ -75,7 +100,10 @@ impl Requests {
                 Err(reason) => Answer::failed(reason),
             },
             Request::Metrics => Answer::Metrics { text: metrics::text(world) },
-            Request::Stop => Answer::Done,
+            Request::Stop => match self.captures.end(world) {
+                files if files.is_empty() => Answer::Done,
+                files => Answer::Incomplete { files },
+            },
             other => Answer::failed(refusal(&other)),
         };
         // The client has disconnected.
@@ -83,8 +111,9 @@ impl Requests {
         effect
     }
 
-    /// Answers the clients whose changes of the zones have ended.
+    /// Answers the clients whose changes of the zones have ended, and writes captured frames.
     pub fn advance(&mut self, world: &mut World) {
+        self.captures.advance(world);
         let now = machine_now(world);
         for ended in operator::state_mut(world).map(operator::Operator::take_ended).unwrap_or_default() {
             self.zones.finish(&mut Zones(world), now, ended);
@@ -108,6 +137,7 @@ impl Effect {
         match request {
             Request::Zone { action: ZoneAction::Show | ZoneAction::Preview { .. }, .. } => Effect::None,
             Request::Show { .. } | Request::Metrics => Effect::None,
+            Request::Volume { action: VolumeAction::Show { .. } } => Effect::None,
             Request::Stop => Effect::Stop,
             _ => Effect::Changed,
         }
@@ -119,9 +149,6 @@ fn refusal(request: &Request) -> &'static str {
     match request {
         Request::PortGroup { .. } => {
             "the groups of target ports do not exist in a simulation; use `sanloom up` without --simulated"
-        }
-        Request::Capture { .. } => {
-            "a simulated fabric captures no frames while it runs; use `sanloom sim LAB --pcap FILE --capture LINK`"
         }
         Request::Trace { .. } => {
             "a simulated fabric records no requests while it runs; use `sanloom trace record LAB` without --live"
@@ -135,6 +162,7 @@ fn refusal(request: &Request) -> &'static str {
         Request::Fcoe(_) => "this is a fabric; send the request to an instance of `sanloom initiator`",
         // Answered by the caller.
         Request::Show { .. }
+        | Request::Capture { .. }
         | Request::Port { .. }
         | Request::Zone { .. }
         | Request::Inject { .. }
@@ -190,20 +218,27 @@ fn live_table(world: &World, which: LiveWhich) -> Answer {
         LiveWhich::Injections => {
             Table::Injections(operator::state(world).map(operator::Operator::rules).unwrap_or_default())
         }
-        LiveWhich::Captures => Table::Captures(CapturesView::default()),
         LiveWhich::Counters => Table::Counters(counters(world)),
-        LiveWhich::Luns
-        | LiveWhich::Groups
-        | LiveWhich::Volumes
-        | LiveWhich::Paths
-        | LiveWhich::Sessions
-        | LiveWhich::Stats => {
+        LiveWhich::Groups if world.lab.live.port_groups.is_empty() => Table::Groups(GroupsView::default()),
+        LiveWhich::Groups => {
             return Answer::failed(
-                "a simulated fabric does not have this table; the results of `sanloom sim` describe its storage",
+                "all target ports of a simulation are active/optimized; use `sanloom up` without --simulated",
             );
         }
+        which => match storage::table(world, which) {
+            Some(table) => table,
+            None => return Answer::failed("a simulated fabric does not have this table"),
+        },
     };
     Answer::View(View::new(&world.lab.name, view::run_s(world), table))
+}
+
+fn show_volumes(world: &World, name: Option<&str>) -> Answer {
+    let volumes = storage::volumes(world, name);
+    if let Some(name) = name.filter(|_| volumes.volumes.is_empty()) {
+        return Answer::failed(format!("there is no volume `{name}`; `sanloom volume show` lists them"));
+    }
+    Answer::View(View::new(&world.lab.name, view::run_s(world), Table::Volumes(volumes)))
 }
 
 fn counters(world: &World) -> CountersView {

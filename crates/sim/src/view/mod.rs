@@ -13,19 +13,24 @@ use sanloom_scsi::time::Instant;
 /// Returns a table of the current state of a world. `on` limits it to one switch of the lab, by
 /// index. The name server and the zones come from that switch, or from the first running switch.
 pub fn of(world: &World, which: Which, on: Option<u16>) -> View {
+    let shown = shown(world, on);
+    let table = shown.table(which).unwrap_or_else(|| match which {
+        Which::Nodes => Table::Nodes(nodes::nodes(world, &shown)),
+        _ => Table::Ports(ports::ports(world, &shown)),
+    });
+    View::new(&world.lab.name, run_s(world), table)
+}
+
+/// Returns the builder of tables.
+pub(crate) fn shown(world: &World, on: Option<u16>) -> Shown<'_> {
     let nodes = (0u16..).zip(&world.control.switches);
     let seen = nodes.map(|(number, node)| {
         let fib = &world.net.fc.switch(number).fib;
         SwitchSeen { number, machine: &node.machine, fib, up: node.up }
     });
     let since_start_s = since_start(world);
-    let since = |at: Instant| since_start_s(at.as_ns().saturating_mul(1_000));
-    let shown = Shown::new(&world.lab, seen.collect(), on, since);
-    let table = shown.table(which).unwrap_or_else(|| match which {
-        Which::Nodes => Table::Nodes(nodes::nodes(world, &shown)),
-        _ => Table::Ports(ports::ports(world, &shown)),
-    });
-    View::new(&world.lab.name, since_start_s(world.net.now()), table)
+    let since = move |at: Instant| since_start_s(at.as_ns().saturating_mul(1_000));
+    Shown::new(&world.lab, seen.collect(), on, since)
 }
 
 /// Returns the current time in seconds since the start of the workloads; 0 before it.

@@ -9,7 +9,7 @@ use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
 use super::infiniband;
 use super::iscsi::TcpPlan;
 use super::measure::WorkloadMeasure;
-use super::nports::{NPorts, NodePort, Owner};
+use super::nports::{NPorts, NodePort, Owner, described};
 use super::partners::Partners;
 use super::path::{Paths, Served, SystemPlan};
 use super::plane_faults::PlaneFaults;
@@ -202,7 +202,7 @@ impl Plan<'_> {
                 }
             }
         };
-        NodePort::new(owner, NPort::new(config), plane, virtual_number.is_some())
+        NodePort::new(owner, described(self.lab, owner, NPort::new(config)), plane, virtual_number.is_some())
     }
 
     fn hosts(&self) -> Hosts {

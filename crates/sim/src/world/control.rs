@@ -51,6 +51,8 @@ pub struct SwitchNode {
     pub(super) processor: Option<SwitchProcessor>,
     /// True if the switch is running, that is, not restarting.
     pub up: bool,
+    /// Zones that a stopped switch starts with.
+    kept: Option<Zones>,
     /// Counters of the machines before the last restart.
     before_restart: SwitchCount,
 }
@@ -92,6 +94,7 @@ impl ControlPlane {
             machine: FabricSwitch::new(Instant::ZERO, config_of(lab, &initial_zones, switch)),
             processor: lab.switches[usize::from(switch)].processor.map(SwitchProcessor::new),
             up: true,
+            kept: None,
             before_restart: SwitchCount::default(),
         });
         ControlPlane {
@@ -235,7 +238,7 @@ impl ControlPlane {
         debug_assert!(!node.up, "switch {switch} is stopped before it starts");
         node.before_restart = node.counted();
         // Logins do not survive a restart, but committed zones do.
-        let committed = node.machine.zone_server().zones().clone();
+        let committed = node.kept.take().unwrap_or_else(|| node.machine.zone_server().zones().clone());
         (config.services.zoning, config.database) = (committed.index(), committed);
         node.machine = FabricSwitch::new(env.instant(), config);
         node.up = true;
@@ -249,6 +252,11 @@ impl ControlPlane {
         let node = &mut self.switches[usize::from(switch)];
         debug_assert!(node.up, "switch {switch} runs before it stops");
         node.up = false;
+        // The loss of its links ends a change in progress, but the switch is off by then.
+        node.kept = Some(node.machine.zone_server().zones().clone());
+        if let Some(operator) = &mut self.operator {
+            operator.stopped(switch);
+        }
         node.processor = lab.switches[usize::from(switch)].processor.map(SwitchProcessor::new);
     }
 
@@ -266,7 +274,12 @@ impl ControlPlane {
                     None => self.send(env.net, switch, port, frame),
                 },
                 fabric_switch::Output::Fib(delta) => env.net.fc.fib_mut(switch).apply(&delta),
-                fabric_switch::Output::Event(event) => {
+                fabric_switch::Output::Event(mut event) => {
+                    if let Event::ZonesChanged { result, .. } = &mut event
+                        && !self.switches[usize::from(switch)].up
+                    {
+                        *result = Err(vec![ChangeFailure::Restarted]);
+                    }
                     if let Some(operator) = &mut self.operator {
                         operator.event(env.net.now(), switch, &event);
                     }
@@ -276,7 +289,9 @@ impl ControlPlane {
                 // the lab.
                 fabric_switch::Output::Persist { .. } => {}
                 fabric_switch::Output::Zones(database) => {
-                    if let Some(operator) = &mut self.operator {
+                    if let Some(operator) = &mut self.operator
+                        && self.switches[usize::from(switch)].up
+                    {
                         operator.zones_mut(switch).commit(database);
                     }
                 }

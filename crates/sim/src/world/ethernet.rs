@@ -70,7 +70,7 @@ impl Counts {
 /// Starts recording a link; [`EthernetPlane::observed`] has the frames. Call it before
 /// [`World::log_in`].
 pub fn watch(world: &mut World, link: u16) {
-    world.net.ethernet.watch(link);
+    world.net.ethernet.watch(link, true);
     fcoe::watch(world);
     world.iscsi.iter_mut().for_each(|iscsi| iscsi.watch());
     world.fcip.iter_mut().for_each(|fcip| fcip.watch());

@@ -56,7 +56,7 @@ mod srp;
 mod station;
 mod storage;
 mod target;
-mod volumes;
+pub(crate) mod volumes;
 
 pub use arbitrated_loop::Loops;
 pub use command_log::{CommandLog, CommandRecord};

@@ -4,7 +4,8 @@
 //! carries it. The HBA delivers a frame to the port with the matching D_ID. The D_ID of a response
 //! to FDISC is not known in advance, so that response goes to the port that waits for its OX_ID.
 
-use sanloom_fc::nport::{FabricState, Input, NPort, Output, RemoteState};
+use sanloom_fc::nport::{Adapter, FabricState, Input, NPort, Output, RemoteState};
+use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::{FcId, Header};
 use std::collections::BTreeMap;
@@ -225,4 +226,24 @@ impl NPorts {
             _ => true,
         })
     }
+}
+
+/// Returns the port, which registers its adapter if it is that of a host and the lab requests it.
+pub(super) fn described(lab: &Lab, owner: Owner, mut port: NPort) -> NPort {
+    let Owner::Host { host, hba } = owner else { return port };
+    if !lab.live.registers_adapters {
+        return port;
+    }
+    let name = &lab.hosts[usize::from(host)].name;
+    port.describe(Adapter {
+        manufacturer: "sanloom".to_owned(),
+        serial_number: format!("{name}-{hba}"),
+        model: "simulated HBA".to_owned(),
+        model_description: "HBA of a simulated host".to_owned(),
+        driver_version: env!("CARGO_PKG_VERSION").to_owned(),
+        os_device_name: format!("host{hba}"),
+        host_name: name.clone(),
+        ..Adapter::default()
+    });
+    port
 }

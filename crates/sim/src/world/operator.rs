@@ -8,7 +8,7 @@ use sanloom_api::inject::{Direction, Matcher, RuleRow, RulesView};
 use sanloom_api::zone_requests::{SwitchZones, ZoneResult};
 use sanloom_fc::config::{FaultKind, Link, LinkEnd, Node};
 use sanloom_fc::fabric_switch::{Event, Input};
-use sanloom_fc::zoning::server::ZoneChange;
+use sanloom_fc::zoning::server::{ChangeFailure, ZoneChange};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,6 +28,10 @@ pub struct Operator {
     disabled: BTreeSet<(u16, u16)>,
     injections: Vec<Injection>,
     next_rule: u32,
+    /// Tags of zone changes that have not ended, by switch.
+    changes: BTreeSet<(u16, u32)>,
+    /// Captures have read the records of watched links since the first of them.
+    pub is_captured: bool,
 }
 
 /// A fault that is injected into the frames of a port.
@@ -93,12 +97,29 @@ impl Operator {
         std::mem::take(&mut self.events)
     }
 
+    /// Ends the changes and the transaction of a switch that stops. The memory of both is lost.
+    pub(super) fn stopped(&mut self, switch: u16) {
+        let tags: Vec<u32> = self.changes.range((switch, 0)..=(switch, u32::MAX)).map(|(_, tag)| *tag).collect();
+        for tag in tags {
+            self.changes.remove(&(switch, tag));
+            self.ended.push(ZoneResult {
+                switch: switch.into(),
+                tag: tag - TAGS,
+                result: Err(vec![ChangeFailure::Restarted]),
+            });
+        }
+        self.zones_mut(switch).open = None;
+    }
+
     /// Records an event of a switch.
     pub(super) fn event(&mut self, at_ps: u64, switch: u16, event: &Event) {
         match event {
             Event::ZonesChanged { tag, result } if *tag >= TAGS => {
-                let ended = ZoneResult { switch: switch.into(), tag: *tag - TAGS, result: result.clone() };
-                self.ended.push(ended);
+                // A restart has ended the change before.
+                if self.changes.remove(&(switch, *tag)) {
+                    let ended = ZoneResult { switch: switch.into(), tag: *tag - TAGS, result: result.clone() };
+                    self.ended.push(ended);
+                }
             }
             event if self.events.len() < MAX_EVENTS => {
                 self.events.push(SwitchEvent { at_ps, switch, event: event.clone() });
@@ -129,6 +150,9 @@ pub fn state_mut(world: &mut World) -> Option<&mut Operator> {
 pub fn change_zones(world: &mut World, switch: u16, tag: u32, change: ZoneChange) {
     debug_assert!(tag >= TAGS, "smaller tags are changes of the lab");
     let (control, mut env) = world.split_control();
+    if let Some(operator) = &mut control.operator {
+        operator.changes.insert((switch, tag));
+    }
     control.handle(&mut env, switch, Input::ChangeZones { tag, change });
 }
 

@@ -8,10 +8,11 @@
 //! The processor of the switch is its controller: each command of a host takes its service time. A
 //! back end that is lost has `retry` to return; requests to it wait.
 
+use super::World;
 use super::storage::Ended;
 use crate::iscsi::{Event, Order};
 use crate::net::Net;
-use sanloom_fc::config::{BackEndTarget, EthernetNode, MediumKind};
+use sanloom_fc::config::{BackEndTarget, EthernetNode, MediumKind, VolumeSpec};
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::disk::{Done, Error, ErrorKind, Op, Request};
@@ -61,7 +62,7 @@ pub(super) fn sessions(lab: &Lab) -> Vec<BackSession> {
 }
 
 /// Returns whether the LUNs of a storage system are virtual disks.
-pub(super) fn is_switch(lab: &Lab, storage: u16) -> bool {
+pub(crate) fn is_switch(lab: &Lab, storage: u16) -> bool {
     lab.live.medium(storage).kind == MediumKind::Volumes
 }
 
@@ -106,6 +107,31 @@ struct Switch {
     requests: BTreeMap<u64, Pending>,
     /// Requests that are sent again, or fail, at a time in ps.
     due: BTreeSet<(u64, u64)>,
+}
+
+/// A virtualization switch at the current time.
+pub(crate) struct SwitchSeen<'a> {
+    /// Index among the storage systems.
+    pub storage: u16,
+    pub volumes: &'a Volumes,
+    /// Volumes by LUN.
+    pub units: &'a BTreeMap<u16, VolumeId>,
+    /// LUNs of back ends in the order of the map: number of the session, LUN and block size.
+    pub back_ends: Vec<(u32, u16, u32)>,
+    /// Requests that wait to be sent again.
+    pub waiting: u64,
+}
+
+/// Returns the virtualization switches of a world, in the order of the storage systems.
+pub(crate) fn virtualization(world: &World) -> impl Iterator<Item = SwitchSeen<'_>> {
+    let switches = world.switches.iter().flat_map(|switches| &switches.switches);
+    switches.map(|(&storage, switch)| SwitchSeen {
+        storage,
+        volumes: &switch.volumes,
+        units: &switch.units,
+        back_ends: switch.luns.iter().map(|lun| (lun.session, lun.lun, lun.block_bytes)).collect(),
+        waiting: switch.due.len() as u64,
+    })
 }
 
 /// All virtualization switches of a lab.
@@ -275,7 +301,10 @@ impl Switch {
             map.reached(LunId(lun), blocks);
         }
         let mut units = BTreeMap::new();
-        for (lun, volume) in lab.volumes_of(number) {
+        // A running instance creates them in the order of the lab, which decides their extents.
+        let mut ordered: Vec<(u16, &VolumeSpec)> = lab.volumes_of(number).into_iter().collect();
+        ordered.sort_by_key(|(_, volume)| lab.live.volumes.iter().position(|one| one.name == volume.name));
+        for (lun, volume) in ordered {
             let blocks = lab.lun(number, lun).map_or(0, |lun| lun.blocks);
             if let Ok(change) = map.plan_create(&volume.name, PoolId(volume.pool), volume.shape, blocks) {
                 map.apply(change);

@@ -16,7 +16,7 @@ use sanloom_sim::world::World;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-const PAIRS: &str = r#"
+pub(crate) const PAIRS: &str = r#"
 [run]
 duration = "200ms"
 warmup = "30ms"
@@ -46,22 +46,26 @@ arrivals = "poisson 1000/s"
 spread = "round-robin"
 "#;
 
-const MS: u64 = 1_000_000_000;
+pub(crate) const MS: u64 = 1_000_000_000;
 
 /// A world that is operated.
-struct Operated {
-    world: World,
-    requests: Requests,
+pub(crate) struct Operated {
+    pub(crate) world: World,
+    pub(crate) requests: Requests,
 }
 
 impl Operated {
     fn start() -> Operated {
-        let mut world = world_at(&lab(PAIRS), Some(0), &mut Blind);
+        Operated::of(PAIRS)
+    }
+
+    pub(crate) fn of(text: &str) -> Operated {
+        let mut world = world_at(&lab(text), Some(0), &mut Blind);
         let requests = Requests::begin(&mut world);
         Operated { world, requests }
     }
 
-    fn run(&mut self, ms: u64) {
+    pub(crate) fn run(&mut self, ms: u64) {
         let now = self.world.net.now();
         for step in 1..=ms {
             self.world.run_until(now + step * MS);
@@ -69,25 +73,25 @@ impl Operated {
         }
     }
 
-    fn send(&mut self, request: Request) -> Receiver<Answer> {
+    pub(crate) fn send(&mut self, request: Request) -> Receiver<Answer> {
         let (answer, answers) = channel();
         self.requests.request(&mut self.world, request, answer);
         answers
     }
 
-    fn ask(&mut self, request: Request) -> Answer {
+    pub(crate) fn ask(&mut self, request: Request) -> Answer {
         self.send(request).try_recv().expect("an answer at once")
     }
 
     #[track_caller]
-    fn refused(&mut self, request: Request, why: &str) {
+    pub(crate) fn refused(&mut self, request: Request, why: &str) {
         match self.ask(request) {
             Answer::Failed(error) => assert!(error.reason.contains(why), "{}", error.reason),
             other => panic!("{other:?}"),
         }
     }
 
-    fn table(&mut self, table: ShowTable) -> Table {
+    pub(crate) fn table(&mut self, table: ShowTable) -> Table {
         match self.ask(Request::Show { table, switch: None }) {
             Answer::View(View { table, .. }) => table,
             other => panic!("{other:?}"),
@@ -109,11 +113,11 @@ impl Operated {
         view.rules
     }
 
-    fn zone(&mut self, switch: &str, action: ZoneAction) -> Receiver<Answer> {
+    pub(crate) fn zone(&mut self, switch: &str, action: ZoneAction) -> Receiver<Answer> {
         self.send(Request::Zone { switch: Some(switch.to_owned()), action })
     }
 
-    fn zones(&mut self, switch: &str) -> ZoneStatus {
+    pub(crate) fn zones(&mut self, switch: &str) -> ZoneStatus {
         status(self.zone(switch, ZoneAction::Show).try_recv().unwrap())
     }
 
@@ -131,7 +135,7 @@ impl Operated {
 }
 
 #[track_caller]
-fn status(answer: Answer) -> ZoneStatus {
+pub(crate) fn status(answer: Answer) -> ZoneStatus {
     match answer {
         Answer::Zones(status) => *status,
         other => panic!("{other:?}"),
@@ -307,11 +311,12 @@ fn a_request_that_a_simulation_cannot_execute_is_refused_with_the_reason() {
         (inject("sw1:0", "fcp == CMND", "reject:09/29", None), "reject nothing on request"),
         (inject("sw1:0", "!(parameter == 0)", "drop", None), "seq_cnt or length"),
         (inject("sw1:0", "fcp = CMND", "drop", None), "operator"),
-        (Request::Capture { link: "h1-sw1".to_owned(), file: Some("x".to_owned()) }, "--pcap"),
+        (Request::Capture { link: "h9-sw1".to_owned(), file: Some("x".to_owned()) }, "such as sw1:0"),
+        (Request::Capture { link: "sw1:3".to_owned(), file: Some("x".to_owned()) }, "nothing is attached"),
+        (Request::Capture { link: "sw1:0".to_owned(), file: None }, "no capture of `sw1:0` is running"),
         (Request::Trace { file: None, format: None, hosts: Vec::new() }, "sanloom trace record"),
         (Request::Apply { lab: String::new(), preview: false, set: Vec::new() }, "start it with the changed file"),
         (Request::PortGroup { group: "g".to_owned(), state: None, preferred: None }, "without --simulated"),
-        (Request::Show { table: ShowTable::Live(LiveWhich::Volumes), switch: None }, "does not have this table"),
         (Request::Show { table: ShowTable::Fabric(Which::Ports), switch: Some("x".to_owned()) }, "no switch `x`"),
     ] {
         fabric.refused(request, why);

@@ -10,6 +10,7 @@
 
 pub mod commands;
 pub mod fault;
+mod fdmi;
 pub mod json;
 pub(crate) mod names;
 mod path;

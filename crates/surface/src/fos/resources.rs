@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::path::{Address, Target};
 use super::room::Room;
 use super::tree::{Content, Element};
-use super::{Call, MODULE_VERSION, Outcome, names, ports, switches, zone_edits, zones};
+use super::{Call, MODULE_VERSION, Outcome, fdmi, names, ports, switches, zone_edits, zones};
 use crate::server::http::{Method, StatusCode};
 use crate::server::users::Role;
 
@@ -60,6 +60,8 @@ pub const RESOURCES: &[Resource] = &[
         ports::patch_statistics,
     ),
     list("name-server", "fibrechannel-name-server", &["port-id"], names::name_server),
+    list("fdmi", "hba", &["hba-id"], fdmi::hba),
+    list("fdmi", "port", &["port-name"], fdmi::port),
     container("zone", "defined-configuration", zones::defined),
     container("zone", "effective-configuration", zones::effective),
     container("zone", "fabric-lock", zones::fabric_lock),
@@ -105,8 +107,6 @@ const ABSENT: &[(&str, &str, u16, &str)] = &[
     ("interface", "gigabitethernet", 400, EXTENSION),
     ("interface", "gigabitethernet-statistics", 400, EXTENSION),
     ("interface", "portchannel", 400, PLATFORM),
-    ("fdmi", "hba", 400, "No entries in the FDMI database"),
-    ("fdmi", "port", 400, "No entries in the FDMI database"),
     ("fibrechannel-trunk", "performance", 404, "No trunking Links"),
     ("fibrechannel-trunk", "trunk-area", 404, "No ports have Trunk Area enabled"),
     ("fibrechannel-configuration", "switch-configuration", 400, PLATFORM),

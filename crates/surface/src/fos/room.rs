@@ -7,7 +7,9 @@ use crate::server::users::Role;
 use crate::server::{Now, Peer};
 use sanloom_api::control::{Answer, ErrorKind, Request, RequestError, ShowTable, ZoneAction, ZoneClient};
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{FabricView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View};
+use sanloom_api::view::{
+    FabricView, FdmiView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View,
+};
 use sanloom_api::zoning::ZoneStatus;
 use std::net::IpAddr;
 
@@ -158,6 +160,11 @@ impl<'a> Room<'a> {
     /// Name server of the switch.
     pub fn names(&mut self) -> Result<NsView, Fault> {
         table!(self.show(ShowTable::Fabric(Which::Ns), true)?, Ns)
+    }
+
+    /// Adapters that have registered with any switch of the instance.
+    pub fn adapters(&mut self) -> Result<FdmiView, Fault> {
+        table!(self.show(ShowTable::Fabric(Which::Fdmi), false)?, Fdmi)
     }
 
     /// Domains and ISLs of all switches of the instance.

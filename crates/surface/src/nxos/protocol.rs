@@ -6,14 +6,20 @@ use super::commands::{Permitted, is_show, run, split_line};
 use super::reply::{Outcome, Problem, Shown};
 use super::session::Session;
 use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
 
 /// Maximum number of commands of a message.
-pub const MAX_COMMANDS: usize = 5_000;
+pub const MAX_COMMANDS: usize = 1_000;
 /// Maximum number of commands of a message that show something. Each may cost as much as a table of
 /// the whole fabric.
 const MAX_SHOWS: usize = 64;
 /// Maximum size of all outputs of a message in bytes.
 const MAX_OUTPUT: usize = 64 << 20;
+
+/// Time after which no further command of a message is run. A message occupies a thread that serves
+/// other clients, too.
+const MAX_TIME: Duration = Duration::from_secs(5);
+const LATE: &str = "Maximum time of a message exceeded";
 
 /// Size of the outputs so far.
 struct Budget(usize);
@@ -84,7 +90,12 @@ fn ins(session: &mut Session<'_>, message: &Value) -> Value {
     let is_text = kind != "cli_show" && kind != "cli_show_array";
     let (mut outputs, mut budget) = (Vec::new(), Budget(0));
     let mut changed = None;
+    let begun = Instant::now();
     for (at, command) in commands.iter().enumerate() {
+        if begun.elapsed() > MAX_TIME {
+            outputs.push(json!({"input": command, "code": "413", "msg": LATE, "clierror": format!("{LATE}\n")}));
+            break;
+        }
         let outcome = budget.take(run(session, command, permitted, is_text));
         let ends = outcome.is_err() && (permitted == Permitted::Changes || outcome == Err(Problem::TooLong));
         changed = if outcome.is_ok() { Some(at) } else { changed };
@@ -146,16 +157,18 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
     }
     let (mut answers, mut budget) = (Vec::new(), Budget(0));
     let (mut commands, mut shows) = (0, 0);
-    // After a failed change, no later change of the message is made.
+    // After a failed or malformed call, no later change of the message is made.
     let mut has_failed = false;
     // Place and id of the last successful change, whose answer has the result of the commit.
     let mut changed = None;
+    let begun = Instant::now();
     for call in calls {
         let id = call.get("id").filter(|id| id.is_number() || id.is_string()).cloned().unwrap_or(Value::Null);
         let line = call.pointer("/params/cmd").and_then(Value::as_str);
         let method = call.get("method").and_then(Value::as_str);
         let (Some(line), Some(method)) = (line, method) else {
             answers.push(rpc_error(&id, -32_600, "Invalid request", "a call has method, params.cmd and id\n"));
+            has_failed = true;
             continue;
         };
         let is_text = match method {
@@ -163,9 +176,14 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
             "cli_ascii" => true,
             _ => {
                 answers.push(rpc_error(&id, -32_601, "Method not found", "the methods are cli and cli_ascii\n"));
+                has_failed = true;
                 continue;
             }
         };
+        if begun.elapsed() > MAX_TIME {
+            answers.push(rpc_error(&id, -32_603, "Internal error", &format!("{LATE}\n")));
+            break;
+        }
         let lines = split_line(line);
         commands += lines.len();
         shows += lines.iter().filter(|line| is_show(line)).count();

@@ -7,7 +7,7 @@ import { finished } from "./run.js";
 import { events, objectView, overview, tables } from "./views.js";
 import { zones } from "./zones.js";
 
-const LIVE = [["overview", "Overview", overview], ["ports", "Ports", tables("ports")], ["zones", "Zones", zones], ["storage", "Storage", tables("luns", "groups", "nodes")], ["volumes", "Volumes", tables("volumes", "paths", "sessions", "stats")], ["events", "Events", events], ["packets", "Packets", packets], ["fabric", "Fabric", tables("switch", "fabric", "routes", "flogi", "ns", "injections", "captures", "counters")]];
+const LIVE = [["overview", "Overview", overview], ["ports", "Ports", tables("ports")], ["zones", "Zones", zones], ["storage", "Storage", tables("luns", "groups", "nodes")], ["volumes", "Volumes", tables("volumes", "paths", "sessions", "stats")], ["events", "Events", events], ["packets", "Packets", packets], ["fabric", "Fabric", tables("switch", "fabric", "routes", "flogi", "ns", "fdmi", "injections", "captures", "counters")]];
 const RUN = [["overview", "Run", finished]];
 
 const app = { store: null, graph: null, me: null, page: null, views: LIVE, leave: [] };

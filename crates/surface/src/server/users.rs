@@ -82,6 +82,8 @@ struct User {
 /// The user table.
 pub struct Users {
     users: BTreeMap<String, User>,
+    /// Comments of the file.
+    comments: Vec<String>,
     /// Hash that is checked for an unknown name, so that the time does not tell which names exist.
     decoy: String,
     /// Key of the fingerprints of remembered passwords.
@@ -136,6 +138,7 @@ impl Users {
     pub fn new() -> io::Result<Users> {
         Ok(Users {
             users: BTreeMap::new(),
+            comments: Vec::new(),
             decoy: hash(&random_text::<16>()?)?,
             key: random()?,
             guard: Mutex::default(),
@@ -170,7 +173,10 @@ impl Users {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             let valid = match words[..] {
                 [] => continue,
-                [first, ..] if first.starts_with('#') => continue,
+                [first, ..] if first.starts_with('#') => {
+                    users.comments.push(line.to_owned());
+                    continue;
+                }
                 [name, role, hash] => Role::from_word(role).zip(PasswordHash::new(hash).ok()).map(|(role, _)| {
                     users.users.insert(name.to_owned(), User { role, hash: hash.to_owned() });
                 }),
@@ -187,7 +193,7 @@ impl Users {
         Ok(Some(users))
     }
 
-    /// Writes the table, readable by its owner only.
+    /// Writes the table, readable by its owner only. Comments come first.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -195,6 +201,9 @@ impl Users {
         let new = path.with_extension("new");
         let _ = fs::remove_file(&new);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        for line in &self.comments {
+            writeln!(file, "{line}")?;
+        }
         for (name, User { role, hash }) in &self.users {
             writeln!(file, "{name} {role} {hash}")?;
         }
@@ -218,6 +227,12 @@ impl Users {
         self.users.insert(name.to_owned(), User { role, hash: hash(password)? });
         self.lock().remembered.clear();
         Ok(())
+    }
+
+    /// Changes the role of a user. Returns false if there is none.
+    pub fn set_role(&mut self, name: &str, role: Role) -> bool {
+        self.lock().remembered.clear();
+        self.users.get_mut(name).map(|user| user.role = role).is_some()
     }
 
     /// Removes a user. Returns false if there is none.
@@ -334,6 +349,11 @@ mod tests {
         assert_eq!(read.check(HERE, "ada", "correct horse"), Ok(Role::Operate));
         assert_eq!(read.check(HERE, "ada", "correct horsf"), Err(Refused::Invalid));
         assert_eq!(read.check(HERE, "bob", "correct horse"), Err(Refused::Invalid));
+        fs::write(&path, format!("# of the page\n{text}")).unwrap();
+        let mut read = Users::read(&path).unwrap().unwrap();
+        assert!(read.set_role("ada", Role::View) && !read.set_role("bob", Role::View));
+        read.write(&path).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().starts_with("# of the page\nada view $argon2id$"));
         fs::write(&path, "ada root x\n").unwrap();
         let error = Users::read(&path).err().unwrap().to_string();
         assert!(error.contains(":1: the line is no user"), "{error}");

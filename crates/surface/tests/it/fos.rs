@@ -1,7 +1,11 @@
 //! The REST interface without a server: encodings, addresses, sessions, hostile requests.
 
-use crate::client::Alone;
+use crate::client::{Alone, Fake};
 use proptest::prelude::*;
+use sanloom_api::control::{Answer, Request as Ask, ShowTable};
+use sanloom_api::view::build::Which;
+use sanloom_api::view::{AdapterPortRow, AdapterRow, FdmiView, Table, View};
+use sanloom_surface::Fabric;
 use sanloom_surface::fos::tree::{Content, Element};
 use sanloom_surface::fos::{Burst, Mode, Now, Rest, Shared, json, xml};
 use sanloom_surface::server::http::{Request, Response};
@@ -24,6 +28,17 @@ impl Client {
     }
 
     fn send(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Response<Bytes> {
+        self.send_to(&mut Alone, method, path, fields, body)
+    }
+
+    fn send_to(
+        &mut self,
+        fabric: &mut dyn Fabric,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: &[u8],
+    ) -> Response<Bytes> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in fields {
             request = request.header(*name, *value);
@@ -31,7 +46,7 @@ impl Client {
         let peer = "127.0.0.1:1000".parse().unwrap();
         let peer = Peer { address: peer, local: "127.1.0.1:80".parse().unwrap(), tls: false };
         let now = Now { elapsed: self.now, unix_s: 0 };
-        self.rest.handle(now, &request.body(Bytes::copy_from_slice(body)).unwrap(), &peer, &mut Alone)
+        self.rest.handle(now, &request.body(Bytes::copy_from_slice(body)).unwrap(), &peer, fabric)
     }
 
     fn login(&mut self) -> Response<Bytes> {
@@ -333,4 +348,50 @@ fn the_list_of_modules_has_what_is_served_and_nothing_else() {
         assert!([200, 400, 503].contains(&response.status().as_u16()), "{object}: {response:?}");
         assert!(!text(&response).contains("Invalid REST URI"), "{object}");
     }
+}
+
+#[test]
+fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
+    let mut fabric = Fake(|request| match request {
+        Ask::Show { table: ShowTable::Fabric(Which::Fdmi), switch: None } => {
+            let port = AdapterPortRow {
+                port_name: "10:00:00:00:00:00:00:01".to_owned(),
+                port_id: "010300".to_owned(),
+                supported_speeds: vec!["8G".to_owned(), "16G".to_owned()],
+                max_frame_bytes: Some(2112),
+                host_name: "h<1>".to_owned(),
+                ..AdapterPortRow::default()
+            };
+            let row = AdapterRow {
+                domain: Some(1),
+                adapter: port.port_name.clone(),
+                model: "m".to_owned(),
+                number_of_ports: Some(1),
+                ports: vec![port],
+                ..AdapterRow::default()
+            };
+            Answer::View(View::new("lab", 1.0, Table::Fdmi(FdmiView { adapters: vec![row] })))
+        }
+        request => Alone.ask(request).unwrap_or(Answer::Done),
+    });
+    let mut client = Client::new(Mode::default());
+    let token = client.token();
+    let mut get = |path: &str, fields: &[(&str, &str)]| {
+        let fields = [&[("authorization", &*token)], fields].concat();
+        let path = format!("/rest/running/brocade-fdmi/{path}");
+        let response = client.send_to(&mut fabric, "GET", &path, &fields, b"");
+        assert_eq!(response.status(), 200, "{path}");
+        text(&response).to_owned()
+    };
+    let hba = get("hba", &[]);
+    let expected = "<hba><hba-id>10:00:00:00:00:00:00:01</hba-id><domain-id>1</domain-id><model>m</model>\
+                    <number-of-ports>1</number-of-ports><hba-port-list><wwn>10:00:00:00:00:00:00:01</wwn></hba-port-list></hba>";
+    assert!(hba.contains(expected), "{hba}");
+    let port = get("port/port-name/10:00:00:00:00:00:00:01", &[]);
+    let expected = "<hba-id>10:00:00:00:00:00:00:01</hba-id><domain-id>1</domain-id><port-id>0x010300</port-id>\
+                    <supported-speed>8G 16G</supported-speed><host-name>h&lt;1&gt;</host-name>\
+                    <maximum-frame-size>2112</maximum-frame-size></port>";
+    assert!(port.contains(expected), "{port}");
+    let json = get("hba", &[("accept", "application/yang-data+json")]);
+    assert!(json.contains(r#""hba-port-list":{"wwn":["10:00:00:00:00:00:00:01"]}"#), "{json}");
 }

@@ -4,6 +4,7 @@ use crate::client::{Alone, Fake};
 use proptest::prelude::*;
 use sanloom_api::control::{Answer, Request as Ask, ShowTable};
 use sanloom_api::view::build::Which;
+use sanloom_api::view::{PortRow, PortsView, Table, View};
 use sanloom_surface::fos::Shared as Common;
 use sanloom_surface::nxos::{self, NxApi};
 use sanloom_surface::server::http::{Request, Response};
@@ -11,6 +12,7 @@ use sanloom_surface::server::users::{Role, Users};
 use sanloom_surface::server::{Bytes, Interface, MAX_BODY, Now, Peer};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
 
 /// Header of the users of the tests, `NAME:password`.
 const ADMIN: &str = "Basic YWRtaW46cGFzc3dvcmQ=";
@@ -252,4 +254,58 @@ fn a_list_of_ports_costs_one_table_of_the_fabric() {
         Peer { address: "127.0.0.1:1000".parse().unwrap(), local: "127.1.0.1:8080".parse().unwrap(), tls: false };
     interface().handle(Now::default(), &request, &peer, &mut fabric);
     assert!(*SHOWN.lock().unwrap() <= 1);
+}
+
+/// A malformed call is a failure: a client that wrote it expects the changes before the commit.
+#[test]
+fn a_commit_behind_a_malformed_call_is_not_executed() {
+    let call = |method: &str, id: u32, cmd: &str| json!({"jsonrpc": "2.0", "method": method, "params": {"cmd": cmd, "version": 1.2}, "id": id});
+    let malformed = [
+        json!({"jsonrpc": "2.0", "params": {"cmd": "member z1", "version": 1.2}, "id": 2}),
+        json!({"jsonrpc": "2.0", "method": "cli", "params": {}, "id": 2}),
+        call("cli_array", 2, "member z1"),
+        json!(7),
+    ];
+    for bad in malformed {
+        let calls = json!([
+            call("cli", 1, "terminal dont-ask"),
+            bad,
+            call("cli", 3, "zone commit vsan 1"),
+            call("cli_ascii", 4, "show switchname")
+        ]);
+        let answers = post(&mut interface(), ADMIN, "application/json-rpc", calls.to_string().as_bytes());
+        assert_eq!(answers[0]["result"], Value::Null);
+        assert!(answers[1]["error"]["code"].as_i64().is_some_and(|code| [-32600, -32601].contains(&code)), "{answers}");
+        assert_eq!(answers[2]["error"]["data"]["msg"], "not executed after an earlier error\n");
+        assert_eq!((&answers[2]["id"], &answers[3]["result"]["msg"]), (&json!(3), &json!("sw1\n")));
+    }
+}
+
+#[test]
+fn a_message_with_slow_commands_leaves_its_thread_to_other_clients() {
+    let mut fabric = Fake(|request| match request {
+        Ask::Show { table: ShowTable::Fabric(Which::Ports), .. } => {
+            std::thread::sleep(Duration::from_millis(50));
+            let row = PortRow { port: "sw1:0".to_owned(), ..PortRow::default() };
+            Answer::View(View::new("lab", 1.0, Table::Ports(PortsView { ports: vec![row] })))
+        }
+        request => sanloom_surface::Fabric::ask(&mut Alone, request).unwrap_or(Answer::Done),
+    });
+    let peer =
+        Peer { address: "127.0.0.1:1000".parse().unwrap(), local: "127.1.0.1:8080".parse().unwrap(), tls: false };
+    let message = json!({"ins_api": {"type": "cli_conf", "input": "interface fc1/1 ;".repeat(1_000)}}).to_string();
+    let calls: Vec<Value> = (0..1_000)
+        .map(|id| json!({"jsonrpc": "2.0", "method": "cli", "params": {"cmd": "interface fc1/1", "version": 1.2}, "id": id}))
+        .collect();
+    for (kind, body) in [("application/json", message), ("application/json-rpc", Value::from(calls).to_string())] {
+        let request = Request::builder().method("POST").uri("/ins").header("authorization", ADMIN);
+        let request = request.header("content-type", kind).body(Bytes::from(body)).unwrap();
+        let begun = Instant::now();
+        let response = interface().handle(Now::default(), &request, &peer, &mut fabric);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        let answer: Value = serde_json::from_slice(response.body()).unwrap();
+        let outputs = answer.pointer("/ins_api/outputs/output").unwrap_or(&answer).as_array().unwrap();
+        assert!((2..900).contains(&outputs.len()), "{}", outputs.len());
+        assert!(outputs.last().unwrap().to_string().contains("Maximum time of a message exceeded"));
+    }
 }

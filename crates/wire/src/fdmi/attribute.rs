@@ -102,3 +102,32 @@ pub mod port_attribute {
         PORT_ID = 0x0103, "port identifier";
     });
 }
+
+/// Speeds of a port, one bit each (FC-GS, port speed codes).
+pub mod port_speed {
+    /// Names of the bits in ascending order of speed.
+    const NAMES: [(u32, &str); 17] = [
+        (0x0000_0001, "1G"),
+        (0x0000_0002, "2G"),
+        (0x0000_0008, "4G"),
+        (0x0000_0010, "8G"),
+        (0x0000_0004, "10G"),
+        (0x0001_0000, "10GE"),
+        (0x0000_0020, "16G"),
+        (0x0000_0080, "20G"),
+        (0x0008_0000, "25GE"),
+        (0x0000_0040, "32G"),
+        (0x0000_0100, "40G"),
+        (0x0002_0000, "40GE"),
+        (0x0010_0000, "50GE"),
+        (0x0000_0400, "64G"),
+        (0x0004_0000, "100GE"),
+        (0x0000_0200, "128G"),
+        (0x0000_0800, "256G"),
+    ];
+
+    /// Names of the speeds in a set.
+    pub fn names(speeds: u32) -> impl Iterator<Item = &'static str> {
+        NAMES.into_iter().filter(move |(bit, _)| speeds & bit != 0).map(|(_, name)| name)
+    }
+}

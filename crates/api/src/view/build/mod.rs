@@ -1,9 +1,11 @@
 //! Builder of tables from the machines of a fabric: [`Shown`]. The simulator and a running instance
 //! use it.
 
+mod adapters;
 mod fabric;
 mod names;
 mod nodes;
+pub mod storage;
 mod zones;
 
 pub use nodes::{NodePort, NodeState};
@@ -28,6 +30,8 @@ pub enum Which {
     Flogi,
     /// The name server.
     Ns,
+    /// Adapters that have registered with the management service (FDMI).
+    Fdmi,
     /// The effective zones.
     Zone,
     /// Domains, principal switch and ISLs.
@@ -40,7 +44,7 @@ pub enum Which {
     Nodes,
 }
 
-/// A table that only a running instance has.
+/// A table of a running instance, live or simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveWhich {
@@ -112,6 +116,7 @@ impl<'s> Shown<'s> {
             Which::Routes => Table::Routes(fabric::routes(self)),
             Which::Flogi => Table::Flogi(names::logins(self)),
             Which::Ns => Table::Ns(names::name_server(self)),
+            Which::Fdmi => Table::Fdmi(adapters::adapters(self)),
             Which::Zone => Table::Zone(zones::zones(self)),
             Which::Ports | Which::Nodes => return None,
         })

@@ -15,7 +15,9 @@ use std::sync::Arc;
 /// # Errors
 /// When the lab runs already, or an address is not available.
 pub(super) fn run(args: &Args, loaded: LoadedLab) -> Result<(), Failure> {
-    let lab = Arc::new(loaded.lab);
+    let mut lab = loaded.lab;
+    lab.live.registers_adapters = true;
+    let lab = Arc::new(lab);
     let control = listen(&lab, None).map_err(failure)?;
     let record_of_instance = record_of(&lab, args);
     #[cfg(feature = "surface")]

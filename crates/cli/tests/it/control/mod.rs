@@ -33,5 +33,7 @@ mod snmp;
 mod stalls;
 mod store;
 mod traces;
+#[cfg(feature = "surface")]
+mod users;
 mod zoned;
 mod zones;

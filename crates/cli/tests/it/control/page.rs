@@ -95,6 +95,53 @@ fn a_port_disabled_on_the_page_is_dark_and_its_frames_are_decoded() {
 
 #[needs("chromium")]
 #[test]
+fn the_page_of_a_simulation_shows_its_storage_disables_a_port_and_captures_frames() {
+    let lab = two_disks("[switch.sw1]\n", "sw1")
+        + "[host.h1]\n[[zone]]\nname = \"zh\"\nmembers = [\"h1\", \"disk1\"]\n[[link]]\nfrom = \"h1\"\nto = \"sw1\"\nname = \"h1-sw1\"\n[workload.reads]\nhosts = \"h1\"\n\
+           targets = \"disk1\"\narrivals = \"periodic 50/s\"\n";
+    let mut instance = Instance::start("page-simulated", &lab);
+    instance.stop();
+    instance.up(&["--simulated", "--web", "127.0.0.1:0", "--web-open"]);
+    let log = instance.log();
+    let line = log.lines().rfind(|line| line.contains("page url=")).unwrap_or_else(|| panic!("{log}"));
+    let url = line.split('"').nth(1).unwrap().to_owned();
+    let mut browser = Browser::start("simulated");
+    let press = |text: &str| {
+        format!("[...document.querySelectorAll('button')].find((button) => button.textContent === '{text}').click(); 0")
+    };
+    browser.open(&format!("{url}?view=overview"));
+    browser.wait("document.querySelector('canvas')?.dataset.painted");
+    for (view, label, text) in
+        [("storage", "LUNs", "disk1"), ("fabric", "Registered adapters", "simulated HBA"), ("ports", "Ports", "h1-sw1")]
+    {
+        browser.open(&format!("{url}?view={view}"));
+        browser.wait(&format!(
+            "document.querySelector('table[aria-label=\"{label}\"] tbody')?.innerText.includes('{text}')"
+        ));
+    }
+    browser.open(&format!("{url}?view=volumes"));
+    browser.wait("document.body.innerText.includes('This table is empty.')");
+    assert_eq!(browser.eval("document.querySelectorAll('p.error').length"), 0, "no table is refused");
+    browser.screenshot(&shot("simulated.png"));
+
+    browser.open(&format!("{url}?view=packets&port=h1-sw1"));
+    browser.wait("document.getElementById('packet-port')?.value === 'h1-sw1'");
+    browser.eval(&press("Start"));
+    browser.wait("document.querySelector('table[aria-label=Packets] tbody')?.innerText.includes('FCP')");
+    browser.eval("[...document.querySelectorAll('table[aria-label=Packets] button')][0].click(); 0");
+    browser.wait("document.body.innerText.includes('OX_ID')");
+    let port = instance.zones("sw1").ports.iter().find(|port| port.name.starts_with("h1")).unwrap().switch_port;
+    browser.open(&format!("{url}?view=object&name=sw1%3A{port}"));
+    instance.wait("no capture", |instance| !instance.run("show LAB captures --live").good().contains("h1-sw1"));
+    browser.wait("document.querySelector('section[aria-label=Actions]')");
+    browser.eval(&press("Disable"));
+    browser.wait("document.querySelector('main p.disabled')");
+    browser.no_complaints();
+    instance.stop();
+}
+
+#[needs("chromium")]
+#[test]
 fn a_report_from_a_file_has_the_map_of_the_page() {
     let folder = Folder::new("page-report");
     let lab = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/slow-drain.toml");

@@ -4,6 +4,7 @@ mod backstore;
 pub mod design;
 mod ethernet;
 mod events;
+mod fdmi;
 pub mod grid;
 mod group;
 mod infiniband;

@@ -1,7 +1,7 @@
 //! The tables of `sanloom show` as text.
 
 use super::grid::{Column, Grid};
-use super::{live, volume};
+use super::{fdmi, live, volume};
 use crate::report::format::{clean, counted, grouped, seconds};
 use sanloom_api::view::{
     Attachment, Dark, FabricView, FlogiView, LoginKind, NodeRow, NodesView, NsView, PortMode, PortsView, RoutesView,
@@ -35,6 +35,7 @@ fn table(view: &View, when: &str, width: usize) -> String {
         Table::Switch(table) => switches(&mut out, table, width),
         Table::Flogi(table) => logins(&mut out, table, width),
         Table::Ns(table) => objects(&mut out, table, width),
+        Table::Fdmi(table) => fdmi::adapters(&mut out, table, width),
         Table::Zone(table) => zones(&mut out, table, width),
         Table::Fabric(table) => fabric(&mut out, table, width),
         Table::Routes(table) => routes(&mut out, table, width),

@@ -6,7 +6,7 @@
 //! and no port changes the entries of another. Adapters of other switches are not known here.
 
 use sanloom_wire::ct::CtReject;
-use sanloom_wire::fdmi::{Attributes, FdmiAccept, FdmiRequest, explanation};
+use sanloom_wire::fdmi::{Attribute, Attributes, FdmiAccept, FdmiRequest, explanation};
 use sanloom_wire::{FcId, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +26,17 @@ pub(super) struct Fdmi {
     hbas: BTreeMap<Wwpn, Hba>,
     ports: BTreeMap<Wwpn, Port>,
     owned: BTreeMap<FcId, Owned>,
+}
+
+/// A registered adapter with its ports.
+#[derive(Clone, Debug)]
+pub struct RegisteredAdapter<'a> {
+    /// Name of the adapter.
+    pub hba: Wwpn,
+    /// Attributes of the adapter.
+    pub attributes: &'a [Attribute],
+    /// Its ports with their attributes; empty for a port that has registered none.
+    pub ports: Vec<(Wwpn, &'a [Attribute])>,
 }
 
 #[derive(Debug)]
@@ -50,6 +61,16 @@ struct Owned {
 }
 
 impl Fdmi {
+    /// Returns the registered adapters in the order of their names.
+    pub(super) fn adapters(&self) -> impl Iterator<Item = RegisteredAdapter<'_>> {
+        let port = |name: &Wwpn| (*name, self.ports.get(name).map_or(&[][..], |port| &port.attributes));
+        self.hbas.iter().map(move |(name, hba)| RegisteredAdapter {
+            hba: *name,
+            attributes: &hba.attributes,
+            ports: hba.ports.iter().map(port).collect(),
+        })
+    }
+
     /// Removes everything that a port registered.
     pub(super) fn deregister(&mut self, id: FcId) {
         if let Some(owned) = self.owned.remove(&id) {

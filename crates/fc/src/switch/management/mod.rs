@@ -18,6 +18,7 @@ use super::context::Context;
 use super::database::Database;
 use configuration::Configuration;
 use fdmi::Fdmi;
+pub use fdmi::RegisteredAdapter;
 use incidents::IncidentReporter;
 use sanloom_scsi::time::Span;
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
@@ -62,6 +63,10 @@ impl Management {
     /// ports register in a session that they end at once.
     pub(super) fn end_session(&mut self, id: FcId) {
         self.zones.drop_requests(id);
+    }
+
+    pub(super) fn adapters(&self) -> impl Iterator<Item = RegisteredAdapter<'_>> {
+        self.fdmi.adapters()
     }
 
     pub(super) fn set_fabric_info(&mut self, info: Arc<FabricInfo>) {

@@ -123,4 +123,7 @@ pub enum ChangeFailure {
     /// This switch does not support zoning.
     #[error("this switch does not support zoning")]
     NotSupported,
+    /// This switch restarted while the change was in progress.
+    #[error("this switch restarts, and other switches may have the change; read the zones when it runs again")]
+    Restarted,
 }

@@ -305,6 +305,8 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         volumes,
         media: _,
         masks: _,
+        // No setting of a lab.
+        registers_adapters: _,
     } = &new.live;
     let fixed = [
         (now.name == new.name, "the name of the lab", "a lab with another name has its own folder"),

@@ -3,6 +3,7 @@
 use super::switches::open;
 use super::{LabPaths, mac_of};
 use crate::initiator::host::Host;
+use crate::initiator::host::description::description;
 use crate::initiator::{Adapter, AdapterConfig, Vlan};
 use crate::ports::EthernetPort;
 use crate::runtime::UpError;
@@ -108,5 +109,7 @@ fn host(lab: &Lab, config: &HostConfig, hba: &Hba) -> Host {
         max_exchanges: u16::MAX,
         in_order: true,
     };
-    Host::new(login, fcp, DiskConfig::default())
+    let mut host = Host::new(login, fcp, DiskConfig::default());
+    host.login.describe(description(&config.name, hba.wwpn.to_string()));
+    host
 }

@@ -9,10 +9,8 @@ use crate::storage::port::At;
 use crate::storage::{Backing, StorageSystem};
 use sanloom_api::view::build::{LiveWhich, Shown};
 use sanloom_api::view::{CapturesView, CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView, Table, View};
-use sanloom_fc::config::{Mask, MediumKind, PortGroupSpec};
+use sanloom_fc::config::{MediumKind, PortGroupSpec};
 use sanloom_fc::fip::Discards;
-use sanloom_scsi::scsi::InitiatorName;
-use sanloom_wire::scsi::reservation::kind;
 use std::collections::BTreeMap;
 
 impl Tables<'_> {
@@ -80,41 +78,8 @@ impl Tables<'_> {
         let storage =
             self.lab.storage.iter().position(|storage| storage.name == system.name).unwrap_or_default() as u16;
         let medium = self.lab.live.medium(storage);
-        let of_system = |mask: &&Mask| mask.targets.iter().any(|target| target.storage == storage);
-        let masks: Vec<&Mask> = self.lab.live.masks.iter().filter(of_system).collect();
-        let here = |mask: &&&Mask| mask.targets.iter().any(|target| (target.storage, target.lun) == (storage, lun));
-        let name = |initiator: &InitiatorName| match initiator {
-            InitiatorName::Srp(port) => format!("0x{:032x}", u128::from_be_bytes(**port)),
-            InitiatorName::Iscsi(name) => name.to_string(),
-            InitiatorName::Fcp(port) => match shown.owner(*port) {
-                name if name.is_empty() => port.to_string(),
-                name => name,
-            },
-        };
-        let mut seen_by: Vec<String> = masks.iter().filter(here).flat_map(|mask| &mask.initiators).map(name).collect();
-        if !masks.is_empty() {
-            let names = || masks.iter().flat_map(|mask| &mask.initiators);
-            let over_fc = system.ports.iter().any(|port| port.at != At::Nothing);
-            if over_fc && !names().any(|name| matches!(name, InitiatorName::Fcp(_))) {
-                seen_by.push("all over Fibre Channel".to_owned());
-            }
-            let over_tcp = self.lab.live.iscsi.contains_key(&storage);
-            if over_tcp && !names().any(|name| matches!(name, InitiatorName::Iscsi(_))) {
-                seen_by.push("all over iSCSI".to_owned());
-            }
-        }
-        let reservations = system.device.reservations(lun);
-        let held = reservations.iter().find_map(|one| {
-            let kind = kind::name(one.holds?).unwrap_or("unknown type");
-            Some(format!("{kind}, key {:#x}", one.key))
-        });
-        let (blocks, block_bytes) =
-            system.device.unit_config(lun).map_or((0, 0), |unit| (unit.blocks, unit.block_bytes));
+        let over_fc = system.ports.iter().any(|port| port.at != At::Nothing);
         LunRow {
-            storage: system.name.clone(),
-            lun,
-            size_bytes: blocks * u64::from(block_bytes),
-            block_bytes,
             medium: match medium.kind {
                 MediumKind::Ram => "ram",
                 MediumKind::File => "file",
@@ -129,11 +94,7 @@ impl Tables<'_> {
             },
             disk_full: is_full(system, lun),
             write_back: medium.write_back,
-            everybody: masks.is_empty(),
-            seen_by,
-            registrations: reservations.len() as u32,
-            reservation: held,
-            active_tasks: system.device.active(lun),
+            ..shown.lun(storage, lun, &system.device, over_fc)
         }
     }
 

@@ -3,13 +3,11 @@
 use super::Tables;
 use crate::volumes::Through;
 use sanloom_api::control::Answer;
+use sanloom_api::view::build::storage;
 use sanloom_api::view::{CounterRow, CountersView, Table};
-use sanloom_api::volume::{
-    CarriedRow, HostPortRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
-};
+use sanloom_api::volume::{CarriedRow, HostPortRow, PathRow, PathsView, SessionRow, SessionsView, VolumesView};
 use sanloom_fc::config::BackEndTarget;
-use sanloom_scsi::map::{LunId, PoolId, Shape, Volume, VolumeId};
-use sanloom_scsi::volume::Path;
+use sanloom_scsi::map::LunId;
 use sanloom_wire::FcId;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,64 +25,7 @@ impl Tables<'_> {
     /// Volumes and pools; with the runs of a volume that is requested by name.
     pub fn volumes(&self, name: Option<&str>) -> VolumesView {
         let Some(engine) = &self.services.volumes else { return VolumesView::default() };
-        let map = engine.map();
-        let pools = self.lab.live.pools.iter().zip((0..).map(PoolId)).map(|(pool, id)| {
-            let usage = map.pool_use(id);
-            PoolRow {
-                name: pool.name.clone(),
-                extent_bytes: pool.extent_bytes,
-                extents: usage.extents,
-                used: usage.used,
-            }
-        });
-        let pools = pools.collect();
-        let selected = map.volumes().filter(|(_, volume)| name.is_none_or(|name| *volume.name == *name));
-        VolumesView {
-            volumes: selected.map(|(id, volume)| self.volume_row(id, volume, name.is_some())).collect(),
-            pools,
-        }
-    }
-
-    fn volume_row(&self, id: VolumeId, volume: &Volume, with_runs: bool) -> VolumeRow {
-        let map = self.services.volumes.as_ref().map(|engine| engine.map());
-        let pool = map.and_then(|map| map.pool(volume.pool));
-        let block_bytes = map.and_then(|map| map.block_bytes(id)).map_or(0, u64::from);
-        let (width, stripe_blocks) = match volume.shape {
-            Shape::Linear => (1, 0),
-            Shape::Striped { width, stripe_blocks } => (width, stripe_blocks),
-        };
-        let epoch = map.and_then(|map| map.epoch(id));
-        let name = |lun: LunId| {
-            let found = map.and_then(|map| map.luns().find(|(id, _)| *id == lun));
-            found.map_or_else(String::new, |(_, lun)| lun.config.name.to_string())
-        };
-        let mut runs = Vec::new();
-        let mut at_bytes = 0;
-        for segment in volume.layout.segments().iter().filter(|_| with_runs) {
-            let bytes = segment.blocks().unwrap_or(0) * block_bytes;
-            let places = segment.columns.iter().map(|place| (name(place.lun), place.lba * block_bytes)).collect();
-            runs.push(RunRow { at_bytes, bytes, places });
-            at_bytes += bytes;
-        }
-        VolumeRow {
-            name: volume.name.to_string(),
-            pool: pool.map_or_else(String::new, |pool| pool.name.to_string()),
-            size_bytes: volume.layout.blocks() * block_bytes,
-            width,
-            stripe_bytes: u64::from(stripe_blocks) * block_bytes,
-            served: self.services.served_by(id),
-            epoch: epoch.map_or(0, |epoch| epoch.0),
-            tasks: epoch.and_then(|epoch| map?.tasks(epoch)).unwrap_or(0),
-            conventional: self.carried(id, Path::Conventional),
-            forwarded: self.carried(id, Path::Forwarding),
-            runs,
-        }
-    }
-
-    fn carried(&self, volume: VolumeId, path: Path) -> CarriedRow {
-        let carried =
-            self.services.volumes.as_ref().map(|engine| engine.volumes().carried(volume, path)).unwrap_or_default();
-        CarriedRow { commands: carried.commands, read_bytes: carried.read_bytes, written_bytes: carried.written_bytes }
+        storage::volumes(self.lab, engine.volumes(), name, |id| self.services.served_by(id))
     }
 
     pub fn paths(&self) -> PathsView {
@@ -127,7 +68,7 @@ impl Tables<'_> {
         let Some(server) = &self.services.iscsi else { return SessionsView::default() };
         let rows = server.sessions().map(|(session, forwarding, [peer, portal])| {
             let forwarded = forwarding.unwrap_or_default();
-            let (key, counters, parameters) = (session.key(), session.counters(), session.parameters());
+            let key = session.key();
             let back_ends = &self.lab.live.back_ends;
             let is_ours = |target: &BackEndTarget| match target {
                 BackEndTarget::Iscsi(target) => target.initiator == key.initiator,
@@ -141,20 +82,14 @@ impl Tables<'_> {
                 own: ours && port,
                 peer: address(peer),
                 portal: address(portal),
-                initiator: key.initiator.clone(),
-                isid: key.isid.iter().map(|byte| format!("{byte:02x}")).collect(),
                 target: server.target_name(key.target).to_owned(),
-                tasks: session.tasks() as u64,
-                commands: counters.commands,
-                read_bytes: counters.read_bytes,
-                written_bytes: counters.written_bytes,
-                digests: [parameters.header_digest, parameters.data_digest],
                 forwarded: CarriedRow {
                     commands: forwarded.forward.forwarded,
                     read_bytes: forwarded.forward.read_bytes,
                     written_bytes: forwarded.forward.written_bytes,
                 },
                 back_ends: forwarded.ready,
+                ..storage::session(session)
             }
         });
         SessionsView { sessions: rows.collect() }

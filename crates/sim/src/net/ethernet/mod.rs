@@ -304,10 +304,10 @@ impl EthernetPlane {
         }
     }
 
-    /// Starts to record the frames of a link.
-    pub fn watch(&mut self, link: u16) {
+    /// Starts or ends the record of the frames of a link.
+    pub fn watch(&mut self, link: u16, watched: bool) {
         for line in [2 * usize::from(link), 2 * usize::from(link) + 1] {
-            self.lines[line].watched = true;
+            self.lines[line].watched = watched;
         }
     }
 
