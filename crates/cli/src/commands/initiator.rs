@@ -8,7 +8,6 @@ use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::interrupt;
 use sanloom_console::outputs::Sets;
-use sanloom_console::quantity;
 use sanloom_fc::config::{Carrier, Ethernet, Node};
 use sanloom_fc::san::Lab;
 use sanloom_live::capture::CapturePoint;

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Options of `sanloom initiator` that do not apply to iSCSI. Each option here that requires
 /// `--iscsi` also conflicts with them, because clap does not demand an option that conflicts with a
 /// given one.
-const FIBRE_CHANNEL: [&str; 18] = [
+const FIBRE_CHANNEL: [&str; 17] = [
     "lab",
     "host",
     "hba",
