@@ -14,6 +14,7 @@ mod gateway;
 mod host_processor;
 mod infiniband;
 mod iscsi;
+mod iscsi_hba;
 mod joining;
 mod live;
 mod node;
@@ -49,6 +50,7 @@ pub use infiniband::{
     MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, PACKET_OVERHEAD_BYTES, SrpHost, SrpTarget, Subnet, SubnetRouting,
 };
 pub use iscsi::{Chap, Iscsi, IscsiHost};
+pub use iscsi_hba::IscsiHba;
 pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
 pub use node::{

@@ -1,8 +1,9 @@
 //! LUNs of a lab, with those that are virtual disks.
 
 use super::Lab;
-use crate::config::{Lun, VolumeSpec};
-use std::collections::BTreeMap;
+use crate::config::{Host, Lun, MediumKind, VolumeSpec};
+use sanloom_wire::Wwpn;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Lab {
     /// Virtual disks that a storage system presents, by LUN. A volume without a LUN in the lab gets
@@ -18,6 +19,24 @@ impl Lab {
             }
         }
         by_lun
+    }
+
+    /// Storage systems whose data are on others: gateways and virtualization switches.
+    pub fn gateways(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..self.storage.len() as u16).filter(|storage| {
+            let through = self.live.gateways.get(storage).is_some_and(|gateway| gateway.through.is_some());
+            through || self.live.medium(*storage).kind == MediumKind::Volumes
+        })
+    }
+
+    /// Hosts with the ports of a gateway in Fibre Channel, without virtual ones.
+    pub fn hosts_of_gateway(&self, storage: u16) -> BTreeSet<u16> {
+        let through = self.live.gateways.get(&storage).and_then(|gateway| gateway.through);
+        let of_volumes = (self.live.medium(storage).kind == MediumKind::Volumes).then(|| self.live.host_ports());
+        let names: Vec<Wwpn> =
+            through.map(|ports| ports.initiator).into_iter().chain(of_volumes.into_iter().flatten()).collect();
+        let has_name = |host: &Host| host.hbas.iter().any(|hba| names.contains(&hba.wwpn));
+        (0..).zip(&self.hosts).filter(|(_, host)| has_name(host)).map(|(number, _)| number).collect()
     }
 
     /// LUN of a storage system, which may be a virtual disk.

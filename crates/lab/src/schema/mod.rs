@@ -10,6 +10,7 @@ mod fault;
 mod gateway;
 mod infiniband;
 mod iscsi;
+mod iscsi_hba;
 mod live;
 mod nodes;
 mod processor;

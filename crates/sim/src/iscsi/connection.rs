@@ -1,14 +1,15 @@
 //! Connections of sessions: open, arrive, send and lose.
 
 use super::forward::{self, Forwarding};
-use super::stream::Stream;
+use super::stream::{Pdu, Stream};
 use super::{Cx, Direction, Iscsi, Job, Load, Machine as Owner, count, initiator, target};
 use crate::tcp::Endpoint;
 use sanloom_scsi::iscsi::sequence::Statuses;
 use sanloom_scsi::iscsi::{Layout, initiator as host, target as storage};
 use sanloom_scsi::time::Instant;
 use sanloom_transport::tcp::Events;
-use sanloom_wire::iscsi::{Bhs, Head};
+use sanloom_wire::iscsi::{Bhs, Head, Opcode};
+use std::collections::VecDeque;
 
 /// Phase of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +60,10 @@ pub(super) struct End {
     pub slot: u16,
     /// Block I/O in progress.
     pub ios: u32,
+    /// PDUs that were not given to the processor, and SCSI commands among them.
+    unsent: [u32; 2],
+    /// PDUs that have arrived, and that the adapter of the host handles.
+    handled: VecDeque<Pdu>,
     /// The forwarding path of a target's session.
     pub forwarding: Option<Box<Forwarding>>,
 }
@@ -79,6 +84,8 @@ impl End {
             over: false,
             slot: u16::MAX,
             ios: 0,
+            unsent: [0; 2],
+            handled: VecDeque::new(),
             forwarding: None,
         }
     }
@@ -97,6 +104,8 @@ impl End {
         if let Some(numbers) = &mut self.numbers {
             numbers.number(&mut bhs);
         }
+        self.unsent[0] += 1;
+        self.unsent[1] += u32::from(bhs.opcode() == Opcode::SCSI_COMMAND);
         self.sent.push(bhs, text, self.layout);
     }
 }
@@ -152,13 +161,40 @@ fn arrived(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     let connection = iscsi.stacks.connection(end);
     let (received, readable) = (connection.received(), connection.readable());
     while let Some(pdu) = iscsi.ends[(end ^ 1) as usize].sent.take(received) {
-        let head = Head::parse(&pdu.bhs.0);
-        match is_host(end) {
-            true => initiator::pdu(iscsi, cx, end, head, pdu.text),
-            false => target::pdu(iscsi, cx, end, head, pdu.text),
+        let session = iscsi.ends[end as usize].session;
+        let plan = &iscsi.sessions[session as usize].plan;
+        if is_host(end)
+            && let Owner::Host(host) = plan.initiator
+        {
+            let now = cx.net.now();
+            let at = cx.around.handle(host, now, plan.interfaces[0], plan.storage, pdu.bhs.data_bytes().into());
+            let handled = &mut iscsi.ends[end as usize].handled;
+            if at > now || !handled.is_empty() {
+                handled.push_back(pdu);
+                iscsi.agenda.plan(cx.net, at.max(now), Job::Handled(end));
+                continue;
+            }
         }
+        take(iscsi, cx, end, pdu);
     }
     send(iscsi, cx, end, readable);
+}
+
+/// Passes a PDU to the machine of an end.
+fn take(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, pdu: Pdu) {
+    let head = Head::parse(&pdu.bhs.0);
+    match is_host(end) {
+        true => initiator::pdu(iscsi, cx, end, head, pdu.text),
+        false => target::pdu(iscsi, cx, end, head, pdu.text),
+    }
+}
+
+/// Passes the next PDU that the adapter of a host has handled to its machine.
+pub(super) fn handled(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
+    if let Some(pdu) = iscsi.ends[end as usize].handled.pop_front() {
+        take(iscsi, cx, end, pdu);
+        send(iscsi, cx, end, 0);
+    }
 }
 
 /// Gives the bytes of new PDUs to the processor and then to TCP, and consumes received bytes.
@@ -171,10 +207,13 @@ pub(super) fn send(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, consumed: u64) 
         let plan = &iscsi.sessions[state.session as usize].plan;
         let owner = if is_host(end) { plan.initiator } else { Owner::Storage(plan.storage) };
         let unit = u64::from(iscsi.stacks.connection(end).segment_size());
-        let load = Load { frames: fresh.div_ceil(unit) as u32, bytes: fresh, direction: Direction::Send };
+        let [pdus, commands] = std::mem::take(&mut iscsi.ends[end as usize].unsent);
+        let (frames, direction) = (fresh.div_ceil(unit) as u32, Direction::Send);
+        let load = Load { frames, bytes: fresh, direction, pdus, commands, target: plan.storage };
         let now = cx.net.now();
         let at = cx.around.work(owner, now, plan.interfaces[usize::from(!is_host(end))], load);
         // Several cores may prepare bytes of one connection; a later part waits for an earlier one.
+        let state = &mut iscsi.ends[end as usize];
         let at = at.max(state.prepared_ps);
         state.prepared_ps = at;
         if at > now {

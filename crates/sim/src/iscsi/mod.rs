@@ -75,6 +75,11 @@ pub trait Around {
     fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool;
     /// Ends block I/O early whose task has ended.
     fn recall(&mut self, _net: &mut Net, _storage: u16, _owner: u16, _tag: IoTag) {}
+    /// Gives the adapter of a host a PDU from a storage system. Returns the time in ps at which it
+    /// passes the PDU on; without such an adapter, now.
+    fn handle(&mut self, _host: u16, now_ps: u64, _interface: u16, _storage: u16, _bytes: u64) -> u64 {
+        now_ps
+    }
     /// Returns the parts of a switch that its two paths share; `None` for other storage systems.
     fn shared(&mut self, _storage: u16) -> Option<Shared<'_>> {
         None
@@ -143,6 +148,8 @@ enum Job {
     Received(u16, u32),
     /// The moderation of the interrupt of an interface is over.
     Interrupt(u16),
+    /// The adapter of a host has handled a PDU that has arrived at an end.
+    Handled(u32),
     /// The processor has prepared data of an end up to a position.
     Prepared(u32, u64),
 }
@@ -294,6 +301,7 @@ impl Iscsi {
                 Job::Machine(end) => connection::machine_timeout(self, cx, end),
                 Job::Received(interface, frames) => adapter::received(self, cx, interface, frames),
                 Job::Interrupt(interface) => adapter::interrupt(self, cx, interface),
+                Job::Handled(end) => connection::handled(self, cx, end),
                 Job::Prepared(end, position) => connection::prepared(self, cx, end, position),
             }
         }

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::ethernet::tcp_config;
-use super::host::{Hosts, TcpPort, charge_tcp, tcp_event};
+use super::host::{Hosts, TcpPort, charge_tcp, handle_pdu, tcp_event};
 use super::relay;
 use super::target::{Storage, notify_session};
 use super::volumes::{self, BackSession, Switches};
@@ -315,6 +315,10 @@ impl Around for Parts<'_> {
         if let Some(switches) = &mut self.switches {
             switches.recall(net, storage, owner, tag);
         }
+    }
+
+    fn handle(&mut self, host: u16, now_ps: u64, interface: u16, storage: u16, bytes: u64) -> u64 {
+        handle_pdu(self.hosts.node_mut(host), now_ps, (interface, storage), bytes)
     }
 
     fn shared(&mut self, storage: u16) -> Option<Shared<'_>> {

@@ -27,6 +27,7 @@ use sanloom_scsi::map::{LunConfig, LunId, Map, PoolConfig, PoolId, VolumeId};
 use sanloom_scsi::scsi::{DataDirection, Io, IoOp, IoStatus, IoTag};
 use sanloom_scsi::volume::{Buffer, Output, VolumeIo, Volumes};
 use sanloom_wire::cdb::{Cdb, status};
+use sanloom_wire::sense::{SenseCode, SenseKey};
 use sanloom_wire::{Wwpn, lun};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -77,7 +78,7 @@ fn has_volumes(lab: &Lab, storage: u16) -> bool {
 
 /// Returns whether the data of a storage system are on others.
 pub(super) fn is_gateway(lab: &Lab, storage: u16) -> bool {
-    has_volumes(lab, storage) || lab.live.gateways.get(&storage).is_some_and(|gateway| gateway.through.is_some())
+    lab.gateways().any(|gateway| gateway == storage)
 }
 
 /// Returns the storage system of a back end and the number of its first portal there.
@@ -211,9 +212,8 @@ impl Switches {
             let at = sessions.iter().position(|session| (session.switch, session.storage) == (switch, storage));
             at.map(|at| first + at as u32)
         };
-        let gateways = (0..lab.storage.len() as u16).filter(|storage| is_gateway(lab, *storage));
         let build = |switch: u16| (switch, Switch::new(lab, switch, |storage| number(switch, storage), nport));
-        let switches = gateways.map(build).collect();
+        let switches = lab.gateways().map(build).collect();
         Switches { switches, first, owners, timer, ..Switches::default() }
     }
 
@@ -330,8 +330,14 @@ impl Switches {
         let Some(switch) = self.switches.get_mut(&storage) else { return false };
         let key = (ended.nport, ended.tag);
         let Some(io) = switch.arrived.remove(&key) else { return false };
-        if ended.status != IoStatus::Good || !switch.has_unit(io.unit) {
+        if ended.status != IoStatus::Good {
             return false;
+        }
+        if !switch.has_unit(io.unit) {
+            // The pool has no room for the volume.
+            let status = IoStatus::Failed { key: SenseKey::NOT_READY, code: SenseCode::COMMUNICATION_FAILURE };
+            self.ended.push_back((storage, ended.nport, ended.tag, status));
+            return true;
         }
         let nport = peer.and_then(|peer| switch.nports.get(&peer.host).copied());
         let segment = peer.map_or(u32::MAX, |peer| peer.segment_bytes);
@@ -655,7 +661,12 @@ impl Switch {
             map.reached(LunId(lun), blocks);
         }
         let mut units = BTreeMap::new();
-        for (lun, volume) in lab.volumes_of(number) {
+        // In the order of the lab, as the live program creates them: each takes the extents that
+        // are left.
+        let by_lun = lab.volumes_of(number);
+        let lun_of = |name: &str| by_lun.iter().find(|(_, own)| own.name == name).map(|(lun, _)| *lun);
+        for volume in &lab.live.volumes {
+            let Some(lun) = lun_of(&volume.name) else { continue };
             let blocks = lab.lun(number, lun).map_or(0, |lun| lun.blocks);
             if let Ok(change) = map.plan_create(&volume.name, PoolId(volume.pool), volume.shape, blocks) {
                 map.apply(change);

@@ -14,6 +14,7 @@ mod error_recovery;
 mod ethernet;
 mod fcoe;
 mod frame_path;
+mod gateways;
 mod host_multipath;
 mod host_processor;
 mod host_queue;
