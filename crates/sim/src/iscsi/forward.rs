@@ -218,8 +218,9 @@ fn run(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, arrived: Option<Arrived<'_>
                 connection::send(iscsi, cx, back, 0);
             }
         }
-        connection::send(iscsi, cx, end, 0);
     }
+    // A result of the session leaves even if no PDU was forwarded.
+    connection::send(iscsi, cx, end, 0);
     for conn in closed {
         let closed = match conn {
             Conn::Host => end,

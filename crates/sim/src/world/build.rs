@@ -10,8 +10,8 @@ use super::fcoe;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
 use super::infiniband;
 use super::iscsi::TcpPlan;
-use super::measure::WorkloadMeasure;
-use super::nports::{NPorts, NodePort, Owner};
+use super::measure::{WorkloadMeasure, digits};
+use super::nports::{self, NPorts, NodePort, Owner};
 use super::partners::Partners;
 use super::path::{Paths, Served, SystemPlan};
 use super::plane_faults::PlaneFaults;
@@ -44,7 +44,6 @@ use sanloom_scsi::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig}
 use sanloom_storage::backstore;
 use sanloom_storage::disk::{Disk, DiskConfig, WritePolicy};
 use sanloom_storage::flash::Drive;
-use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -78,7 +77,9 @@ impl World {
         let mut storage = plan.storage();
         let switches = plan.tcp.has_sessions().then(|| {
             let first = plan.tcp.ports().len() as u32;
-            Box::new(Switches::new(&lab, first, plan.gateway_timer(), &|name| plan.nport_of(name)))
+            Box::new(Switches::new(&lab, first, plan.timers.gateways(), &|name| {
+                nports::of_host(&lab, &plan.owners, name)
+            }))
         });
         let iscsi = plan.tcp.has_sessions().then(|| {
             let agenda = plan.timers.iscsi + 1;
@@ -87,7 +88,7 @@ impl World {
         });
         let channel_timer = plan.timers.srp + 1;
         hosts.tcp = TcpOrders::new(plan.tcp.ports(), plan.timers.iscsi + 1, plan.srp.ports(), channel_timer);
-        hosts.relay = Relay::new(&lab, &plan.owners, plan.in_order(), plan.gateway_timer());
+        hosts.relay = Relay::new(&lab, &plan.owners, plan.in_order(), plan.timers.gateways());
         let srp = plan.srp.has_channels().then(|| {
             storage.srp.timer = Some(channel_timer);
             Box::new(Srp::new(plan.srp.srp.clone(), plan.timers.srp))
@@ -133,20 +134,6 @@ impl Plan<'_> {
     /// Returns the index of an N_Port among the virtual ports, or `None` for a physical one.
     fn virtual_number(&self, nport: usize) -> Option<usize> {
         nport.checked_sub(self.physical)
-    }
-
-    /// Returns the timer of gateways, the last one of iSCSI.
-    fn gateway_timer(&self) -> u32 {
-        self.timers.iscsi + Iscsi::TIMERS - 1
-    }
-
-    /// Returns the N_Port of a host with a port name.
-    fn nport_of(&self, name: Wwpn) -> Option<u16> {
-        let has_name = |owner: &Owner| {
-            let Owner::Host { host, hba } = *owner else { return false };
-            self.lab.hosts[usize::from(host)].hbas[usize::from(hba)].wwpn == name
-        };
-        self.owners.iter().position(has_name).map(|nport| nport as u16)
     }
 
     /// Returns whether frames of an exchange arrive in the order in which they were sent.
@@ -472,16 +459,6 @@ fn idle_disk<'m, 'c>(models: &'m mut Vec<(&'c DiskConfig, Disk)>, config: &'c Di
         }
     };
     Some(&models[at].1)
-}
-
-/// Returns the significant digits of the histograms for this number of nodes. Percentiles are right
-/// to 0.1 %, 0.8 % or 6 %, and the histograms of a thousand nodes still fit into a few megabytes.
-fn digits(nodes: usize) -> u8 {
-    match nodes {
-        0..=64 => 3,
-        65..=256 => 2,
-        _ => 1,
-    }
 }
 
 /// Returns the owners of all N_Ports: first those with a link, then the virtual ones.

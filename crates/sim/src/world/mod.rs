@@ -111,6 +111,11 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
+    /// Returns the timer of gateways, the last one of iSCSI.
+    fn gateways(&self) -> u32 {
+        self.iscsi + Iscsi::TIMERS - 1
+    }
+
     /// Returns the timers of a lab.
     fn new(lab: &Lab, nports: u32, has_sessions: bool, has_channels: bool) -> Timers {
         let switch = nports;

@@ -5,8 +5,9 @@
 //! to FDISC is not known in advance, so that response goes to the port that waits for its OX_ID.
 
 use sanloom_fc::nport::{FabricState, Input, NPort, Output, RemoteState};
+use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
-use sanloom_wire::{FcId, Header};
+use sanloom_wire::{FcId, Header, Wwpn};
 use std::collections::BTreeMap;
 
 /// All N_Ports: HBAs of all hosts, then ports of all storage systems, then virtual ports of virtual
@@ -225,4 +226,13 @@ impl NPorts {
             _ => true,
         })
     }
+}
+
+/// Returns the N_Port of a host with a port name.
+pub(super) fn of_host(lab: &Lab, owners: &[Owner], name: Wwpn) -> Option<u16> {
+    let has_name = |owner: &Owner| {
+        let Owner::Host { host, hba } = *owner else { return false };
+        lab.hosts[usize::from(host)].hbas[usize::from(hba)].wwpn == name
+    };
+    owners.iter().position(has_name).map(|nport| nport as u16)
 }

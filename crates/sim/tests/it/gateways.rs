@@ -30,7 +30,7 @@ iscsi = {{ max_segment = "8KiB" }}
 rate = "100k/s"
 max_burst = "1MiB"
 [storage.router]
-iscsi = {{}}
+iscsi = {{ max_segment = "8KiB" }}
 gateway = {{ host = "port", target_port = "array", {gateway} }}
 [[link]]
 from = "{{port,array}}"
@@ -204,10 +204,14 @@ medium = "volumes"
 iscsi = {{ portals = "192.0.2.3:3260", forward = {forward} }}
 gateway = {{ per_command = "20us", per_kib = "1us", per_pdu = "4us", per_kib_forwarded = "250ns" }}
 [pool.disks]
-[back_end."b{{1..2}}"]
+[back_end.one]
 pool = "disks"
-target = "iqn.2026-11.example.sanloom:disk{{1..2}}"
-portals = "192.0.2.{{1..2}}:3260"
+target = "iqn.2026-11.example.sanloom:disk1"
+portals = "192.0.2.1:3260"
+[back_end.two]
+pool = "disks"
+target = "iqn.2026-11.example.sanloom:disk2"
+portals = "192.0.2.2:3260"
 [volume.v]
 pool = "disks"
 size = "256MiB"

@@ -304,11 +304,6 @@ impl FcpInitiator {
         (exchange.ox_id == ox_id && exchange.takes_data()).then_some(&mut exchange.rx)
     }
 
-    /// Tag of the command of an exchange; `None` if the exchange has ended.
-    pub fn tag_of(&self, ox_id: u16) -> Option<u64> {
-        self.slot_of(ox_id).map(|slot| self.exchanges[usize::from(slot)].tag)
-    }
-
     /// Number of commands in flight.
     pub fn in_flight(&self) -> usize {
         usize::from(self.in_flight)

@@ -22,6 +22,11 @@ impl FcpInitiator {
         self.send_abts(now, slot);
     }
 
+    /// Tag of the command of an exchange; `None` if the exchange has ended.
+    pub fn tag_of(&self, ox_id: u16) -> Option<u64> {
+        self.slot_of(ox_id).map(|slot| self.exchanges[usize::from(slot)].tag)
+    }
+
     /// Aborts the command with this tag, if it is in progress.
     pub(super) fn recall(&mut self, now: Instant, tag: u64) {
         let is_it =
