@@ -1,5 +1,5 @@
-//! Gateways of a lab: the keys `gateway` of storage systems, and the hosts with virtual N_Ports that
-//! they add.
+//! Gateways of a lab: the keys `gateway` of storage systems, and the hosts with virtual N_Ports
+//! that are added for them.
 
 use super::back_ends::{host_port, one_port};
 use super::nodes::{Names, has_table};
