@@ -175,9 +175,9 @@ rate = "8GFC"
     text
 }
 
-/// Returns a lab with one or two gateways between Ethernet and a fabric of up to three switches in a
-/// row or a ring. Each has a port of its own there, or virtual ones for its hosts. A host uses one
-/// gateway.
+/// Returns a lab with one or two gateways between Ethernet and a fabric of up to three switches in
+/// a row or a ring. Each has a port of its own there, or virtual ones for its hosts. A host uses
+/// one gateway.
 fn draw_gateways(dice: &mut Dice) -> String {
     let (switches, gateways, hosts) = (dice.range(1, 3), dice.range(1, 2), dice.range(1, 3));
     let mut text = format!(

@@ -239,7 +239,7 @@ fn gateways(lab: &Lab) -> Vec<Single> {
         kind: Kind::Gateway,
         cause: Cause::Gateway(storage),
     };
-    lab.gateways().map(single).collect()
+    sanloom_fc::san::gateways(lab).map(single).collect()
 }
 
 /// Failures of controllers, disks and batteries. Disks of a group are alike, so the first one

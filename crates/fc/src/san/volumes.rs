@@ -21,24 +21,6 @@ impl Lab {
         by_lun
     }
 
-    /// Storage systems whose data are on others: gateways and virtualization switches.
-    pub fn gateways(&self) -> impl Iterator<Item = u16> + '_ {
-        (0..self.storage.len() as u16).filter(|storage| {
-            let through = self.live.gateways.get(storage).is_some_and(|gateway| gateway.through.is_some());
-            through || self.live.medium(*storage).kind == MediumKind::Volumes
-        })
-    }
-
-    /// Hosts with the ports of a gateway in Fibre Channel, without virtual ones.
-    pub fn hosts_of_gateway(&self, storage: u16) -> BTreeSet<u16> {
-        let through = self.live.gateways.get(&storage).and_then(|gateway| gateway.through);
-        let of_volumes = (self.live.medium(storage).kind == MediumKind::Volumes).then(|| self.live.host_ports());
-        let names: Vec<Wwpn> =
-            through.map(|ports| ports.initiator).into_iter().chain(of_volumes.into_iter().flatten()).collect();
-        let has_name = |host: &Host| host.hbas.iter().any(|hba| names.contains(&hba.wwpn));
-        (0..).zip(&self.hosts).filter(|(_, host)| has_name(host)).map(|(number, _)| number).collect()
-    }
-
     /// LUN of a storage system, which may be a virtual disk.
     pub fn lun(&self, storage: u16, lun: u16) -> Option<Lun> {
         let own = self.storage.get(usize::from(storage))?.luns.get(usize::from(lun)).copied();
@@ -48,4 +30,22 @@ impl Lab {
             Some(Lun { blocks: volume.size_bytes / u64::from(block_bytes), block_bytes })
         })
     }
+}
+
+/// Storage systems whose data are on others: gateways and virtualization switches.
+pub fn gateways(lab: &Lab) -> impl Iterator<Item = u16> + '_ {
+    (0..lab.storage.len() as u16).filter(|storage| {
+        let through = lab.live.gateways.get(storage).is_some_and(|gateway| gateway.through.is_some());
+        through || lab.live.medium(*storage).kind == MediumKind::Volumes
+    })
+}
+
+/// Hosts with the ports of a gateway in Fibre Channel, without virtual ones.
+pub fn hosts_of_gateway(lab: &Lab, storage: u16) -> BTreeSet<u16> {
+    let through = lab.live.gateways.get(&storage).and_then(|gateway| gateway.through);
+    let of_volumes = (lab.live.medium(storage).kind == MediumKind::Volumes).then(|| lab.live.host_ports());
+    let names: Vec<Wwpn> =
+        through.map(|ports| ports.initiator).into_iter().chain(of_volumes.into_iter().flatten()).collect();
+    let has_name = |host: &Host| host.hbas.iter().any(|hba| names.contains(&hba.wwpn));
+    (0..).zip(&lab.hosts).filter(|(_, host)| has_name(host)).map(|(number, _)| number).collect()
 }

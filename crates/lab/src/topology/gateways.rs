@@ -2,7 +2,7 @@
 
 use super::part::Part;
 use sanloom_fc::config::{BackEndTarget, FcpBackEnd, GatewayMode, MediumKind, Node};
-use sanloom_fc::san::{AttachedPort, Lab, PermittedPairs};
+use sanloom_fc::san::{AttachedPort, Lab, PermittedPairs, gateways};
 use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ pub(super) fn is_cut_behind(
 /// Returns the parts of Fibre Channel, and the gateways, whose loss may cut off hosts of gateways.
 pub(super) fn candidates(lab: &Lab) -> BTreeSet<Part> {
     let mut parts = BTreeSet::new();
-    for storage in lab.gateways() {
+    for storage in gateways(lab) {
         parts.insert(Part::Gateway(storage));
         for host in 0..lab.hosts.len() as u16 {
             for FcpBackEnd { initiator, target } in ports_behind(lab, (host, storage)) {

@@ -241,7 +241,7 @@ fn storage_power(world: &mut World, storage: u16, on: bool) {
         world.storage_fault(storage, |disks, _| disks.power_on());
     }
     // The ports of a gateway in the fabric are in the same box.
-    let hosts = lab.hosts_of_gateway(storage);
+    let hosts = sanloom_fc::san::hosts_of_gateway(&lab, storage);
     let is_its = |node: Node| match node {
         Node::Host(host) => hosts.contains(&host),
         node => node == Node::Storage(storage),

@@ -15,7 +15,7 @@ use super::nports::Owner;
 use crate::net::{FrameRef, Net};
 use sanloom_fc::config::ForwardingGrain;
 use sanloom_fc::exchange::SeqTx;
-use sanloom_fc::fcp::initiator::{Command, Input, Outcome};
+use sanloom_fc::fcp::initiator::{Command, FcpInitiator, Input, Outcome};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::{FcId, Wwpn};
@@ -257,9 +257,14 @@ pub(super) fn is_streaming(hosts: &Hosts, nport: u16) -> bool {
     relay.streams && relay.in_order && relay.owns(nport)
 }
 
+/// Returns the initiator of an N_Port of a host.
+fn initiator(hosts: &mut Hosts, nport: u16) -> Option<&mut FcpInitiator> {
+    hosts.initiators.get_mut(usize::from(nport))?.as_mut()
+}
+
 /// Reports read data of an exchange, after a frame has arrived.
 pub(super) fn data_arrived(hosts: &mut Hosts, net: &mut Net, nport: u16, ox_id: u16) {
-    let Some(initiator) = hosts.initiator_mut(nport) else { return };
+    let Some(initiator) = initiator(hosts, nport) else { return };
     let Some(tag) = initiator.tag_of(ox_id).filter(|tag| is_relayed(*tag)) else { return };
     let Some(received) = initiator.data(ox_id).map(|data| data.received_bytes()) else { return };
     let number = tag & !RELAYED;
@@ -275,7 +280,7 @@ pub(super) fn data_arrived(hosts: &mut Hosts, net: &mut Net, nport: u16, ox_id: 
 /// Sends a sequence of write data, as far as its data have arrived. Returns the sequence if no
 /// gateway holds it back.
 pub(super) fn hold(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, seq: SeqTx) -> Option<SeqTx> {
-    let tag = hosts.initiator_mut(nport).and_then(|initiator| initiator.tag_of(seq.ox_id));
+    let tag = initiator(hosts, nport).and_then(|initiator| initiator.tag_of(seq.ox_id));
     let number = tag.filter(|tag| is_relayed(*tag))? & !RELAYED;
     let command = hosts.relay.command(nport, number)?;
     if command.held.is_empty() && command.arrived >= command.sent + seq.remaining_bytes() {

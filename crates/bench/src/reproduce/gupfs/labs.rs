@@ -16,8 +16,8 @@ pub const SILKWORM_GAP_NS: u32 = 360;
 /// The host of the tests that count processor time.
 const SERVER: &str = "[host.h]\npreset = \"server-2003\"\n";
 
-/// The adapter of iSCSI. Its processor is an assumption: slower than that of the server. The time of
-/// its driver is half of that of software iSCSI, as the document has measured.
+/// The adapter of iSCSI. Its processor is an assumption: slower than that of the server. The time
+/// of its driver is half of that of software iSCSI, as the document has measured.
 pub const ISCSI_HBA: &str = "iscsi_hba = { per_command = \"80us\", per_pdu = \"25us\", per_kib = \"10us\", \
                              driver_per_command = \"15us\", driver_per_kib = \"1.72us\" }\n";
 

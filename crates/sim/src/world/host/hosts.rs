@@ -26,7 +26,7 @@ pub struct Hosts {
     /// Request totals of the whole run.
     pub totals: RequestTotals,
     /// SCSI initiators, indexed by N_Port; `None` for ports of storage systems.
-    pub(super) initiators: Vec<Option<FcpInitiator>>,
+    pub(in crate::world) initiators: Vec<Option<FcpInitiator>>,
     pub(super) windows: Windows,
     /// True if a host or storage system has a bus, or a gateway follows arriving data.
     pub(in crate::world) has_buses: bool,
@@ -132,11 +132,6 @@ impl Hosts {
     /// Returns the SCSI initiator of an N_Port, or `None` if no host owns the port.
     pub fn initiator(&self, nport: u16) -> Option<&FcpInitiator> {
         self.initiators[usize::from(nport)].as_ref()
-    }
-
-    /// As [`Hosts::initiator`].
-    pub(in crate::world) fn initiator_mut(&mut self, nport: u16) -> Option<&mut FcpInitiator> {
-        self.initiators[usize::from(nport)].as_mut()
     }
 
     /// Returns the number of waiting and in-flight requests, counted one by one.

@@ -22,7 +22,7 @@ use crate::iscsi::{Event, Order, Peer};
 use crate::net::Net;
 use sanloom_fc::config::{BackEndTarget, EthernetNode, MediumKind};
 use sanloom_fc::fcp::initiator::Outcome;
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{self, Lab};
 use sanloom_scsi::disk::{Done, Error, ErrorKind, Op, Request};
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::map::{LunId, VolumeId};
@@ -81,7 +81,7 @@ fn has_volumes(lab: &Lab, storage: u16) -> bool {
 
 /// Returns whether the data of a storage system are on others.
 pub(super) fn is_gateway(lab: &Lab, storage: u16) -> bool {
-    lab.gateways().any(|gateway| gateway == storage)
+    san::gateways(lab).any(|gateway| gateway == storage)
 }
 
 /// Returns the storage system of a back end and the number of its first portal there.
@@ -134,7 +134,7 @@ impl Switches {
             at.map(|at| first + at as u32)
         };
         let build = |switch: u16| (switch, Switch::new(lab, switch, |storage| number(switch, storage), nport));
-        let switches = lab.gateways().map(build).collect();
+        let switches = san::gateways(lab).map(build).collect();
         Switches { switches, first, owners, timer, ..Switches::default() }
     }
 
