@@ -40,7 +40,8 @@ pub struct HostResult {
     pub cpu_s_per_gb: f64,
     /// Parts of the processor time by kind of work; kinds without work are left out.
     pub cpu_work: Vec<CpuWork>,
-    /// Fraction of the time in which the own processor of the busiest HBA was busy.
+    /// Fraction of the time in which the own processor of the busiest HBA or iSCSI adapter was
+    /// busy.
     pub hba_utilisation: f64,
     /// Fraction of the time in which the busiest bus was busy.
     pub bus_utilisation: f64,

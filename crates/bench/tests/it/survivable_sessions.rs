@@ -34,6 +34,12 @@ fn a_failure_below_virtual_links_cuts_off_the_hosts_that_check_names() {
     judge_all(0xe7e, draw_fcoe);
 }
 
+/// The same for hosts of gateways in front of Fibre Channel.
+#[test]
+fn a_failure_around_a_gateway_cuts_off_the_hosts_that_check_names() {
+    judge_all(0x6a7e, draw_gateways);
+}
+
 fn judge_all(salt: u64, draw: fn(&mut Dice) -> String) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
     let first = number("SANLOOM_FIRST_SEED").unwrap_or(0);
@@ -166,6 +172,74 @@ rate = "8GFC"
     text += &format!(
         "[workload.load]\nhosts = \"server{{1..{hosts}}}\"\ntargets = \"array\"\nsize = \"4KiB\"\narrivals = \"constant 100/s\"\n"
     );
+    text
+}
+
+/// Returns a lab with one or two gateways between Ethernet and a fabric of up to three switches in
+/// a row or a ring. Each has a port of its own there, or virtual ones for its hosts. A host uses
+/// one gateway.
+fn draw_gateways(dice: &mut Dice) -> String {
+    let (switches, gateways, hosts) = (dice.range(1, 3), dice.range(1, 2), dice.range(1, 3));
+    let mut text = format!(
+        r#"
+[run]
+duration = "6s"
+warmup = "0s"
+[switch."sw{{1..{switches}}}"]
+[ethernet_switch."tor{{1..2}}"]
+[host."server{{1..{hosts}}}"]
+retries = 0
+command_timeout = "2s"
+multipath = {{ fast_io_fail = "1s", no_path_retry = 0 }}
+[storage.array]
+ports = 2
+rate = "20k/s"
+"#
+    );
+    let mut links = 0;
+    let mut link = |text: &mut String, from: &str, to: &str, rate: &str, count: u64| {
+        links += 1;
+        let name = format!("name = \"link{links}x{{1..{count}}}\"");
+        *text += &format!("[[link]]\n{name}\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\ncount = {count}\n");
+    };
+    for switch in 2..=switches {
+        let count = dice.range(1, 2);
+        link(&mut text, &format!("sw{}", switch - 1), &format!("sw{switch}"), "8GFC", count);
+    }
+    if switches == 3 && dice.chance(1, 2) {
+        link(&mut text, "sw3", "sw1", "8GFC", 1);
+    }
+    (0..2).for_each(|_| link(&mut text, "array", &format!("sw{}", dice.range(1, switches)), "8GFC", 1));
+    link(&mut text, "tor1", "tor2", "10GbE", 1);
+    // Hosts of each gateway.
+    let mut of_gateway = vec![Vec::new(); gateways as usize];
+    for host in 1..=hosts {
+        of_gateway[dice.index(gateways as usize)].push(format!("\"server{host}\""));
+        (0..dice.range(1, 2)).for_each(|_| {
+            link(&mut text, &format!("server{host}"), &format!("tor{}", dice.range(1, 2)), "10GbE", 1);
+        });
+    }
+    for (number, hosts) in (1..).zip(&of_gateway) {
+        let list = format!("[{}]", hosts.join(", "));
+        let mode = match dice.chance(1, 2) && !hosts.is_empty() {
+            true => format!("mode = \"transparent\", hosts = {list}, "),
+            false => String::new(),
+        };
+        let grain = ["command", "pdu", "frame"][dice.index(3)];
+        let port = dice.range(0, 1);
+        text += &format!(
+            "[host.port{number}]\n[storage.gateway{number}]\niscsi = {{ portals = \"192.0.2.{number}:3260\" }}\n\
+             gateway = {{ {mode}forwarding = \"{grain}\", host = \"port{number}\", target_port = \"array:{port}\" }}\n"
+        );
+        link(&mut text, &format!("port{number}"), &format!("sw{}", dice.range(1, switches)), "8GFC", 1);
+        link(&mut text, &format!("gateway{number}"), &format!("tor{}", dice.range(1, 2)), "10GbE", 1);
+        if !hosts.is_empty() {
+            text += &format!(
+                "[workload.load{number}]\nhosts = {list}\ntargets = \"gateway{number}\"\nsize = \"4KiB\"\n\
+                 arrivals = \"constant 100/s\"\n"
+            );
+        }
+    }
     text
 }
 

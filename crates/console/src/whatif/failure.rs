@@ -31,6 +31,8 @@ pub enum Kind {
     Battery,
     /// Controller of a storage system, if it has several
     Controller,
+    /// Gateway between hosts and the storage behind it
+    Gateway,
 }
 
 impl Kind {
@@ -48,6 +50,7 @@ impl Kind {
             Kind::Disk => "disk",
             Kind::Battery => "battery",
             Kind::Controller => "controller",
+            Kind::Gateway => "gateway",
         }
     }
 }
@@ -87,6 +90,8 @@ pub enum Cause {
     InfinibandLink(u16),
     /// Index of the failed InfiniBand switch.
     InfinibandSwitch(u16),
+    /// Index of the storage system that is the failed gateway.
+    Gateway(u16),
 }
 
 impl Cause {
@@ -107,6 +112,7 @@ impl Cause {
             Cause::EthernetSwitch(switch) => Some(Part::EthernetSwitch(switch)),
             Cause::InfinibandLink(link) => Some(Part::InfinibandLink(link)),
             Cause::InfinibandSwitch(switch) => Some(Part::InfinibandSwitch(switch)),
+            Cause::Gateway(storage) => Some(Part::Gateway(storage)),
         }
     }
 }
@@ -158,6 +164,7 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
     failures.extend(on_ethernet(lab));
     failures.extend(on_infiniband(lab));
     failures.extend(behind_controllers(lab));
+    failures.extend(gateways(lab));
     // Ports of hosts before those of storage, each in the order of the links.
     failures.sort_by_key(|single| single.kind);
     let (dark, dark_ethernet) = (lab.links_down_at_start(), ethernet_links_down_at_start(lab));
@@ -220,6 +227,19 @@ fn on_infiniband(lab: &Lab) -> Vec<Single> {
         cause: Cause::InfinibandSwitch(number),
     }));
     failures
+}
+
+/// Failures of gateways, if the lab describes the network of their hosts.
+fn gateways(lab: &Lab) -> Vec<Single> {
+    if lab.ethernet_is_implied() {
+        return Vec::new();
+    }
+    let single = |storage: u16| Single {
+        name: lab.storage[usize::from(storage)].name.clone(),
+        kind: Kind::Gateway,
+        cause: Cause::Gateway(storage),
+    };
+    sanloom_fc::san::gateways(lab).map(single).collect()
 }
 
 /// Failures of controllers, disks and batteries. Disks of a group are alike, so the first one
@@ -301,6 +321,7 @@ pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
         }
         Cause::Disk(storage, lun) => vec![FaultKind::DiskFailure { storage, lun, member: 0 }],
         Cause::Battery(storage) => vec![FaultKind::CacheBattery { storage }],
+        Cause::Gateway(storage) => vec![FaultKind::PowerFailure { storage }],
         Cause::Controller(storage, controller) => vec![FaultKind::ControllerFailure { storage, controller }],
         Cause::Chassis(first) => {
             let of_chassis = topology::chassis(lab).into_iter().find(|chassis| chassis.switches.contains(&first));

@@ -1,5 +1,6 @@
 //! Processors of hosts, and the costs of I/O on them: [`HostProcessor`].
 
+use super::iscsi_hba::IscsiHba;
 use super::units::Picos;
 
 /// The processor of a host and the time that I/O takes on it. The default is one core on which
@@ -24,6 +25,8 @@ pub struct HostProcessor {
     pub srp: ChannelCost,
     /// Processor of each HBA.
     pub hba: AdapterProcessor,
+    /// Adapters of iSCSI that end TCP themselves; `None`: NICs, and TCP in the host.
+    pub iscsi_hba: Option<IscsiHba>,
 }
 
 impl Default for HostProcessor {
@@ -37,6 +40,7 @@ impl Default for HostProcessor {
             tcp: StackCost::default(),
             srp: ChannelCost::default(),
             hba: AdapterProcessor::default(),
+            iscsi_hba: None,
         }
     }
 }

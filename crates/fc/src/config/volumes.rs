@@ -1,5 +1,4 @@
-//! Virtual disks on back-end LUNs: [`Pool`], [`BackEnd`], [`VolumeSpec`]. A simulation ignores
-//! them.
+//! Virtual disks on back-end LUNs: [`Pool`], [`BackEnd`], [`VolumeSpec`].
 
 use super::iscsi::Chap;
 use super::units::Picos;

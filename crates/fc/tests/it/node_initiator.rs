@@ -370,6 +370,24 @@ fn with_limits_an_unanswered_abts_is_not_repeated() {
 }
 
 #[test]
+fn a_recalled_command_ends_by_abts_unless_its_response_is_first() {
+    let mut initiator = FcpInitiator::new(FcpInitiatorConfig { recovery: Some(LIMITS), ..CONFIG });
+    initiator.handle(Instant::ZERO, Input::LocalId(HOST));
+    submit(&mut initiator, Instant::ZERO, 7, DataDirection::Read);
+    assert_eq!((initiator.tag_of(0), initiator.tag_of(1)), (Some(7), None));
+    assert!(!sends_abts(&handle(&mut initiator, Instant::ZERO, Input::Abort { tag: 8 })));
+    assert!(sends_abts(&handle(&mut initiator, Instant::ZERO, Input::Abort { tag: 7 })));
+    // A second one changes nothing.
+    assert_eq!(handle(&mut initiator, Instant::ZERO, Input::Abort { tag: 7 }), []);
+    let end = Instant::ZERO + LIMITS.abort_timeout;
+    let emitted = handle(&mut initiator, end, Input::Timeout);
+    assert_eq!(outcomes(&emitted), [(7, Outcome::Aborted(AbortReason::Unanswered))]);
+    let ox_id = number(&submit(&mut initiator, end, 9, DataDirection::None));
+    handle(&mut initiator, end, from_target(ox_id, response(0, Residual::None)));
+    assert!(!sends_abts(&handle(&mut initiator, end, Input::Abort { tag: 9 })));
+}
+
+#[test]
 fn with_limits_an_unanswered_reset_ends_without_abts() {
     let mut initiator = FcpInitiator::new(FcpInitiatorConfig { recovery: Some(LIMITS), ..CONFIG });
     initiator.handle(Instant::ZERO, Input::LocalId(HOST));

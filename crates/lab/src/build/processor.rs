@@ -1,8 +1,9 @@
 //! Processors of hosts.
 
+use super::nodes;
 use crate::element::Element;
 use crate::schema;
-use sanloom_fc::config::{AdapterProcessor, ChannelCost, DriverCost, HostProcessor, Picos, StackCost};
+use sanloom_fc::config::{AdapterProcessor, ChannelCost, DriverCost, HostProcessor, IscsiHba, Picos, StackCost};
 
 /// Returns the processor of a host and the costs of I/O on it.
 pub(super) fn processor(e: &Element<'_>) -> HostProcessor {
@@ -37,5 +38,12 @@ pub(super) fn processor(e: &Element<'_>) -> HostProcessor {
             per_write: time("hba_processor.per_write"),
             per_kib: time("hba_processor.per_kib"),
         },
+        iscsi_hba: nodes::has_table(e, "iscsi_hba").then(|| IscsiHba {
+            per_command: time("iscsi_hba.per_command"),
+            per_pdu: time("iscsi_hba.per_pdu"),
+            per_kib: time("iscsi_hba.per_kib"),
+            driver_per_command: time("iscsi_hba.driver_per_command"),
+            driver_per_kib: time("iscsi_hba.driver_per_kib"),
+        }),
     }
 }

@@ -5,7 +5,7 @@ use super::{DIGEST, Fallback, Form, Key, Kind, SectionDef};
 pub(super) const POOL: SectionDef = SectionDef {
     name: "pool",
     form: Form::Named,
-    meaning: "A pool of back-end LUNs from which `sanloom up` builds virtual disks. Simulations ignore it.",
+    meaning: "A pool of back-end LUNs from which virtual disks are built.",
     also: &["storage_pool", "volume_group", "vg"],
     keys: &[
         Key {
@@ -30,7 +30,7 @@ pub(super) const POOL: SectionDef = SectionDef {
 pub(super) const BACK_END: SectionDef = SectionDef {
     name: "back_end",
     form: Form::Named,
-    meaning: "A LUN of any vendor that `sanloom up` uses for virtual disks: of an iSCSI target (`target`, `portals`), or of a target port in a Fibre Channel fabric (`host`, `target_port`). Back ends of one iSCSI target share a session. Simulations ignore it.",
+    meaning: "A LUN of any vendor that `sanloom up` uses for virtual disks: of an iSCSI target (`target`, `portals`), or of a target port in a Fibre Channel fabric (`host`, `target_port`). Back ends of one iSCSI target share a session. A simulation ignores CHAP.",
     also: &["backend", "back_ends", "physical_volume"],
     keys: &[
         Key {
@@ -151,7 +151,7 @@ pub(super) const BACK_END: SectionDef = SectionDef {
 pub(super) const VOLUME: SectionDef = SectionDef {
     name: "volume",
     form: Form::Named,
-    meaning: "A virtual disk. `sanloom up` creates it when it has reached the back ends of its pool for the first time. From then on it is in the store: `sanloom volume` extends and deletes it. Simulations ignore it.",
+    meaning: "A virtual disk. `sanloom up` creates it when it has reached the back ends of its pool for the first time. From then on it is in the store: `sanloom volume` extends and deletes it. A simulation creates it at its start.",
     also: &["vdisk", "logical_volume", "virtual_disk"],
     keys: &[
         Key {

@@ -1,6 +1,7 @@
 //! Storage that hosts cannot reach while one part of the lab is broken: [`Reach`].
 
 use super::chassis::chassis;
+use super::gateways;
 use super::part::Part;
 use sanloom_fc::config::{EthernetLink, EthernetNode, LinkEnd, Node};
 use sanloom_fc::san::{
@@ -59,7 +60,11 @@ impl<'l> Reach<'l> {
             luns.retain(|lun| reach.whole.has(*pair, *lun));
             !luns.is_empty()
         });
+        let whole: BTreeSet<usize> = BTreeSet::new();
         for pair in reach.iscsi.pairs().chain(reach.srp.pairs()) {
+            if reach.is_cut_behind(pair, &whole) {
+                continue;
+            }
             let luns = lab.luns_in_use(pair.0, pair.1);
             if !luns.is_empty() {
                 reach.joined.entry(pair).or_default().extend(luns);
@@ -112,8 +117,12 @@ impl<'l> Reach<'l> {
             }
             _ => {}
         }
-        let left = self.without(&self.links_of(part), None);
-        let has_session = |pair: (u16, u16)| self.srp.joins(pair) || self.iscsi.joins(pair);
+        let broken = self.links_of(part);
+        let left = self.without(&broken, None);
+        let has_session = |pair: (u16, u16)| {
+            let is_up = self.srp.joins(pair) || self.iscsi.joins(pair);
+            is_up && part != Part::Gateway(pair.1) && !self.is_cut_behind(pair, &broken)
+        };
         let mut lost = HostLuns::new();
         for (pair, luns) in &self.joined {
             let is_gone = |lun: &&u16| !(left.has(*pair, **lun) || has_session(*pair)) || loses_data(*pair, **lun);
@@ -123,6 +132,11 @@ impl<'l> Reach<'l> {
             }
         }
         lost
+    }
+
+    /// Returns whether the storage behind a gateway is lost to a host, without some links.
+    fn is_cut_behind(&self, pair: (u16, u16), broken: &BTreeSet<usize>) -> bool {
+        gateways::is_cut_behind(self.lab, &self.permitted, &self.apart, pair, broken)
     }
 
     /// Returns whether parts of Ethernet carry paths of Fibre Channel.
@@ -255,6 +269,7 @@ impl<'l> Reach<'l> {
             | Part::InfinibandSwitch(_)
             | Part::InfinibandLink(_)
             | Part::Hca(..)
+            | Part::Gateway(_)
             | Part::StorageHca(..) => BTreeSet::new(),
         }
     }

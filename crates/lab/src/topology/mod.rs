@@ -14,6 +14,7 @@ mod classes;
 mod cut;
 mod disjoint;
 mod durability;
+mod gateways;
 mod graph;
 mod layout;
 mod lints;

@@ -37,6 +37,8 @@ pub enum Part {
     Hca(u16, u8),
     /// An InfiniBand interface of a storage system: its link and its end there.
     StorageHca(u16, u8),
+    /// A gateway between hosts and the storage behind it, by index of its storage system.
+    Gateway(u16),
 }
 
 /// Name of a component; ports as `server1:0`.
@@ -62,6 +64,7 @@ pub(super) fn part_name(lab: &Lab, part: Part) -> String {
         Part::StoragePort(i, port) => format!("{}:{port}", lab.storage[usize::from(i)].name),
         Part::Unprotected(i, lun) => format!("{}:lun{lun}", lab.storage[usize::from(i)].name),
         Part::Loop(i) => lab.loops[usize::from(i)].name.clone(),
+        Part::Gateway(i) => lab.storage[usize::from(i)].name.clone(),
         Part::Controller(i, number) => format!("{}:controller{number}", lab.storage[usize::from(i)].name),
     }
 }

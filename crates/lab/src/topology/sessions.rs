@@ -3,6 +3,7 @@
 
 use super::cut::Reach;
 use super::durability;
+use super::gateways;
 use super::names::compress_all;
 use super::part::{Part, part_name};
 use super::report::{Paths, SinglePoint};
@@ -163,6 +164,7 @@ pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePo
             }
         }
     }
+    parts.extend(gateways::candidates(lab));
     for (_, storage) in reach.iscsi().pairs().chain(reach.srp().pairs()) {
         let system = &lab.storage[usize::from(storage)];
         if durability::is_unprotected(system) {

@@ -20,7 +20,7 @@ pub struct PointGroup {
 }
 
 /// Kinds of single points of failure, in the order of a report.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     "switch",
     "chassis",
     "link",
@@ -37,6 +37,7 @@ const KINDS: [&str; 16] = [
     "InfiniBand link",
     "HCA",
     "storage HCA",
+    "gateway",
 ];
 
 impl Report {
@@ -61,6 +62,7 @@ impl Report {
                 Part::InfinibandLink(_) => 13,
                 Part::Hca(..) => 14,
                 Part::StorageHca(..) => 15,
+                Part::Gateway(_) => 16,
             };
             groups.entry((kind, usize::MAX - point.hosts)).or_default().push(point);
         }

@@ -36,6 +36,14 @@ pub enum UpError {
     /// A CHAP secret cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// A storage system is a gateway that only a simulation has.
+    #[error(
+        "`{storage}` is a gateway for the LUNs of an array, which only a simulation has; use medium = \"volumes\" with back ends on `host` and `target_port`"
+    )]
+    Gateway {
+        /// Name of the storage system.
+        storage: String,
+    },
     /// The process cannot listen at an iSCSI portal.
     #[error("cannot listen at {address} for iSCSI: {error}; {}", portal_remedy(error))]
     Portal {

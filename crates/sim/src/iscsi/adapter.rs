@@ -23,6 +23,19 @@ pub struct Load {
     pub bytes: u64,
     /// Direction of the data.
     pub direction: Direction,
+    /// PDUs that leave with these bytes.
+    pub pdus: u32,
+    /// SCSI commands among them.
+    pub commands: u32,
+    /// Storage system at the other end, for bytes that leave.
+    pub target: u16,
+}
+
+impl Load {
+    /// Returns the load of frames that arrive.
+    fn received(frames: u32, bytes: u64) -> Load {
+        Load { frames, bytes, direction: Direction::Receive, pdus: 0, commands: 0, target: u16::MAX }
+    }
 }
 
 /// Receiving side of an interface.
@@ -51,7 +64,7 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
     let Some(adapter) = iscsi.adapters.get_mut(usize::from(packet.to)) else { return };
     let plan = adapter.plan;
     if plan.gap_ps == 0 {
-        let load = Load { frames: 1, bytes: packet.bytes.into(), direction: Direction::Receive };
+        let load = Load::received(1, packet.bytes.into());
         let at = cx.around.work(plan.owner, now, packet.to, load);
         if at <= now && adapter.waiting.is_empty() {
             return take(iscsi, cx, packet);
@@ -86,7 +99,7 @@ fn raise(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
     }
     adapter.raised = adapter.waiting.len();
     adapter.quiet_until_ps = cx.net.now().saturating_add(adapter.plan.gap_ps);
-    let load = Load { frames, bytes, direction: Direction::Receive };
+    let load = Load::received(frames, bytes);
     let at = cx.around.work(adapter.plan.owner, cx.net.now(), interface, load);
     iscsi.agenda.plan(cx.net, at, Job::Received(interface, frames));
 }

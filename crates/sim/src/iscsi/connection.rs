@@ -1,13 +1,15 @@
 //! Connections of sessions: open, arrive, send and lose.
 
-use super::stream::Stream;
+use super::forward::{self, Forwarding};
+use super::stream::{Pdu, Stream};
 use super::{Cx, Direction, Iscsi, Job, Load, Machine as Owner, count, initiator, target};
 use crate::tcp::Endpoint;
 use sanloom_scsi::iscsi::sequence::Statuses;
 use sanloom_scsi::iscsi::{Layout, initiator as host, target as storage};
 use sanloom_scsi::time::Instant;
 use sanloom_transport::tcp::Events;
-use sanloom_wire::iscsi::{Bhs, Head};
+use sanloom_wire::iscsi::{Bhs, Head, Opcode};
+use std::collections::VecDeque;
 
 /// Phase of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +30,8 @@ pub(super) enum Machine {
     Host(Box<host::Session>),
     TargetLogin(Box<storage::Login>),
     Target(Box<storage::Session>),
+    /// Initiator of a link, which forwards PDUs.
+    Back,
 }
 
 /// One end of a connection.
@@ -56,6 +60,12 @@ pub(super) struct End {
     pub slot: u16,
     /// Block I/O in progress.
     pub ios: u32,
+    /// PDUs that were not given to the processor, and SCSI commands among them.
+    unsent: [u32; 2],
+    /// PDUs that have arrived, and that the adapter of the host handles.
+    handled: VecDeque<Pdu>,
+    /// The forwarding path of a target's session.
+    pub forwarding: Option<Box<Forwarding>>,
 }
 
 impl End {
@@ -74,15 +84,28 @@ impl End {
             over: false,
             slot: u16::MAX,
             ios: 0,
+            unsent: [0; 2],
+            handled: VecDeque::new(),
+            forwarding: None,
         }
     }
 
     /// Appends a PDU to the stream.
     pub fn push(&mut self, head: &Head, text: Box<[u8]>) {
-        let mut bhs = Bhs(head.to_bytes());
+        self.push_numbered(Bhs(head.to_bytes()), text);
+    }
+
+    /// Appends the header of a PDU whose data are not text.
+    pub fn push_header(&mut self, bhs: Bhs) {
+        self.push_numbered(bhs, Box::default());
+    }
+
+    fn push_numbered(&mut self, mut bhs: Bhs, text: Box<[u8]>) {
         if let Some(numbers) = &mut self.numbers {
             numbers.number(&mut bhs);
         }
+        self.unsent[0] += 1;
+        self.unsent[1] += u32::from(bhs.opcode() == Opcode::SCSI_COMMAND);
         self.sent.push(bhs, text, self.layout);
     }
 }
@@ -94,10 +117,10 @@ pub(super) fn is_host(end: u32) -> bool {
 
 /// Opens the connection of a session.
 pub(super) fn open(iscsi: &mut Iscsi, cx: &mut Cx<'_>, session: u32) {
-    let state = &mut iscsi.sessions[session as usize];
-    if state.stage != Stage::Idle {
+    if iscsi.sessions[session as usize].stage != Stage::Idle || !forward::may_open(iscsi, session) {
         return;
     }
+    let state = &mut iscsi.sessions[session as usize];
     state.stage = Stage::Opening;
     let plan = &state.plan;
     let [from, to] = [0, 1].map(|at| Endpoint { config: plan.tcp[at].clone(), interface: plan.interfaces[at] });
@@ -138,13 +161,40 @@ fn arrived(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     let connection = iscsi.stacks.connection(end);
     let (received, readable) = (connection.received(), connection.readable());
     while let Some(pdu) = iscsi.ends[(end ^ 1) as usize].sent.take(received) {
-        let head = Head::parse(&pdu.bhs.0);
-        match is_host(end) {
-            true => initiator::pdu(iscsi, cx, end, head, pdu.text),
-            false => target::pdu(iscsi, cx, end, head, pdu.text),
+        let session = iscsi.ends[end as usize].session;
+        let plan = &iscsi.sessions[session as usize].plan;
+        if is_host(end)
+            && let Owner::Host(host) = plan.initiator
+        {
+            let now = cx.net.now();
+            let at = cx.around.handle(host, now, plan.interfaces[0], plan.storage, pdu.bhs.data_bytes().into());
+            let handled = &mut iscsi.ends[end as usize].handled;
+            if at > now || !handled.is_empty() {
+                handled.push_back(pdu);
+                iscsi.agenda.plan(cx.net, at.max(now), Job::Handled(end));
+                continue;
+            }
         }
+        take(iscsi, cx, end, pdu);
     }
     send(iscsi, cx, end, readable);
+}
+
+/// Passes a PDU to the machine of an end.
+fn take(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, pdu: Pdu) {
+    let head = Head::parse(&pdu.bhs.0);
+    match is_host(end) {
+        true => initiator::pdu(iscsi, cx, end, head, pdu.text),
+        false => target::pdu(iscsi, cx, end, head, pdu.text),
+    }
+}
+
+/// Passes the next PDU that the adapter of a host has handled to its machine.
+pub(super) fn handled(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
+    if let Some(pdu) = iscsi.ends[end as usize].handled.pop_front() {
+        take(iscsi, cx, end, pdu);
+        send(iscsi, cx, end, 0);
+    }
 }
 
 /// Gives the bytes of new PDUs to the processor and then to TCP, and consumes received bytes.
@@ -157,10 +207,13 @@ pub(super) fn send(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, consumed: u64) 
         let plan = &iscsi.sessions[state.session as usize].plan;
         let owner = if is_host(end) { plan.initiator } else { Owner::Storage(plan.storage) };
         let unit = u64::from(iscsi.stacks.connection(end).segment_size());
-        let load = Load { frames: fresh.div_ceil(unit) as u32, bytes: fresh, direction: Direction::Send };
+        let [pdus, commands] = std::mem::take(&mut iscsi.ends[end as usize].unsent);
+        let (frames, direction) = (fresh.div_ceil(unit) as u32, Direction::Send);
+        let load = Load { frames, bytes: fresh, direction, pdus, commands, target: plan.storage };
         let now = cx.net.now();
         let at = cx.around.work(owner, now, plan.interfaces[usize::from(!is_host(end))], load);
         // Several cores may prepare bytes of one connection; a later part waits for an earlier one.
+        let state = &mut iscsi.ends[end as usize];
         let at = at.max(state.prepared_ps);
         state.prepared_ps = at;
         if at > now {
@@ -209,7 +262,11 @@ pub(super) fn list_machine(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
         Machine::HostLogin(login) => login.poll_timeout(),
         Machine::Host(session) => session.poll_timeout(),
         Machine::TargetLogin(login) => login.poll_timeout(),
-        Machine::Target(session) => session.poll_timeout(),
+        Machine::Target(session) => {
+            let forwarded = forward::poll_timeout(iscsi.ends[end as usize].forwarding.as_deref());
+            session.poll_timeout().into_iter().chain(forwarded).min()
+        }
+        Machine::Back => None,
     };
     if let Some(at) = at {
         list(iscsi, cx, end, at);
@@ -274,7 +331,10 @@ fn end_machine(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, closes: bool) {
             (state.stage, state.tried) = (Stage::Idle, true);
             let at = cx.net.now() + state.plan.reconnect.as_ns() * 1_000;
             iscsi.agenda.plan(cx.net, at, Job::Connect(session));
-            initiator::lost(iscsi, session, machine);
+            match machine {
+                Machine::Back => forward::link_lost(iscsi, cx, session),
+                machine => initiator::lost(iscsi, session, machine),
+            }
         }
         false => target::lost(iscsi, cx, end, machine),
     }

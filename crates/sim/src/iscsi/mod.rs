@@ -22,6 +22,7 @@
 //! | `initiator` | the host's machines |
 //! | `target` | the storage system's machines |
 //! | `seen` | sessions for tables |
+//! | `forward` | PDUs between hosts and back ends |
 //!
 //! # Simplifications
 //!
@@ -31,6 +32,7 @@
 mod adapter;
 mod connection;
 mod count;
+mod forward;
 mod initiator;
 mod plan;
 mod render;
@@ -40,6 +42,7 @@ mod target;
 
 pub use adapter::{Direction, Load};
 pub use count::SessionCount;
+pub use forward::{Front, Shared};
 pub use plan::{AdapterPlan, IscsiPlan, Machine, SessionPlan, TargetPlan};
 pub use seen::SessionSeen;
 pub use stream::Pdu;
@@ -52,6 +55,7 @@ use crate::tcp::Stacks;
 use adapter::Adapter;
 use connection::{End, Stage};
 use sanloom_fc::fcp::initiator::Outcome;
+use sanloom_scsi::iscsi::forward::Forward;
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::iscsi::target::Directory;
 use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
@@ -72,6 +76,21 @@ pub trait Around {
     fn submit(&mut self, net: &mut Net, storage: u16, owner: u16, io: &Io) -> Option<IoStatus>;
     /// Removes block I/O that waits and whose task has ended. Returns false if it continues.
     fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool;
+    /// Ends block I/O early whose task has ended.
+    fn recall(&mut self, _net: &mut Net, _storage: u16, _owner: u16, _tag: IoTag) {}
+    /// Gives the adapter of a host a PDU from a storage system. Returns the time in ps at which it
+    /// passes the PDU on; without such an adapter, now.
+    fn handle(&mut self, _host: u16, now_ps: u64, _interface: u16, _storage: u16, _bytes: u64) -> u64 {
+        now_ps
+    }
+    /// Returns the parts of a switch that its two paths share; `None` for other storage systems.
+    fn shared(&mut self, _storage: u16) -> Option<Shared<'_>> {
+        None
+    }
+    /// Gives the processor of a switch the work of forwarded PDUs, and continues its commands.
+    fn forwarded(&mut self, _net: &mut Net, _storage: u16, _pdus: u64, _bytes: u64) {}
+    /// Takes note that the first `bytes` bytes of the data of a write have arrived.
+    fn arrived(&mut self, _net: &mut Net, _storage: u16, _owner: u16, _tag: IoTag, _bytes: u32) {}
     /// Passes a notice of the device to one of its Fibre Channel ports.
     fn notify(&mut self, net: &mut Net, storage: u16, port: u16, notice: Notice);
     /// Gives work to the processor behind an interface. Returns the time of its end in ps.
@@ -112,6 +131,15 @@ pub enum Event {
     },
 }
 
+/// The host of a session, for its storage system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Index of the host.
+    pub host: u16,
+    /// Longest data segment that it accepts, in bytes.
+    pub segment_bytes: u32,
+}
+
 /// Work that is due at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Job {
@@ -123,6 +151,8 @@ enum Job {
     Received(u16, u32),
     /// The moderation of the interrupt of an interface is over.
     Interrupt(u16),
+    /// The adapter of a host has handled a PDU that has arrived at an end.
+    Handled(u32),
     /// The processor has prepared data of an end up to a position.
     Prepared(u32, u64),
 }
@@ -142,6 +172,10 @@ struct Session {
     in_flight: u32,
     /// Commands that wait for others to end.
     waiting: VecDeque<Command>,
+    /// Forwarding paths of earlier connections with lost writes.
+    lost: Vec<Forward>,
+    /// Commands that earlier connections forwarded.
+    forwarded: u64,
     count: SessionCount,
     /// Counters at the end of the warm-up.
     before: SessionCount,
@@ -212,11 +246,13 @@ impl Iscsi {
             slots: Slots::default(),
             ending: Vec::new(),
         };
-        let session = |plan| Session {
-            plan,
+        let session = |plan: SessionPlan| Session {
             stage: Stage::Idle,
             end: u32::MAX,
-            tried: false,
+            tried: plan.front.is_some(),
+            lost: Vec::new(),
+            forwarded: 0,
+            plan,
             renamed: Vec::new(),
             next_name: 0,
             in_flight: 0,
@@ -268,6 +304,7 @@ impl Iscsi {
                 Job::Machine(end) => connection::machine_timeout(self, cx, end),
                 Job::Received(interface, frames) => adapter::received(self, cx, interface, frames),
                 Job::Interrupt(interface) => adapter::interrupt(self, cx, interface),
+                Job::Handled(end) => connection::handled(self, cx, end),
                 Job::Prepared(end, position) => connection::prepared(self, cx, end, position),
             }
         }
@@ -290,6 +327,29 @@ impl Iscsi {
         status: IoStatus,
     ) {
         target::io_done(self, &mut Cx { net, around }, (storage, owner), tag, status);
+    }
+
+    /// Passes on the first `bytes` bytes of a read whose block I/O continues.
+    pub fn io_data(
+        &mut self,
+        net: &mut Net,
+        around: &mut dyn Around,
+        storage: u16,
+        owner: u16,
+        (tag, bytes): (IoTag, u32),
+    ) {
+        target::io_data(self, &mut Cx { net, around }, (storage, owner), tag, bytes);
+    }
+
+    /// Returns the host of a session of a storage system, by the number with which its block I/O
+    /// is submitted.
+    pub fn peer(&self, storage: u16, owner: u16) -> Option<Peer> {
+        target::peer(self, storage, owner)
+    }
+
+    /// Returns the commands that the sessions of a switch have forwarded since the first login.
+    pub fn forwarded(&self, storage: u16) -> u64 {
+        forward::count(self, storage)
     }
 
     /// Passes a notice of a device to the sessions at one of its portals.

@@ -3,7 +3,7 @@
 use crate::iscsi::{Machine, SessionSeen};
 use crate::view;
 use crate::world::World;
-use crate::world::volumes::{SwitchSeen, is_switch, virtualization};
+use crate::world::volumes::{BackPath, BackSeen, SwitchSeen, has_volumes, virtualization};
 use sanloom_api::view::build::{LiveWhich, storage};
 use sanloom_api::view::{CounterRow, CountersView, LunRow, LunsView, Table};
 use sanloom_api::volume::{PathRow, PathsView, PortalRow, Served, SessionRow, SessionsView, VolumesView};
@@ -27,7 +27,7 @@ fn luns(world: &World) -> LunsView {
     let rows = (0u16..).zip(&lab.storage).zip(&world.storage.systems).flat_map(|((storage, config), node)| {
         let shown = &shown;
         let medium = match () {
-            () if is_switch(lab, storage) => "volume",
+            () if has_volumes(lab, storage) => "volume",
             () if config.ssd.is_some() => "ssd",
             () if config.disk.is_some() => "disk",
             () => "ram",
@@ -71,30 +71,48 @@ fn paths(world: &World) -> PathsView {
     let mut rows = Vec::new();
     for SwitchSeen { volumes, back_ends, .. } in virtualization(world) {
         let map = volumes.map();
-        for ((id, lun), (session, number, block_bytes)) in map.luns().zip(back_ends) {
-            let Some(seen) = sessions.get(session as usize) else { continue };
-            let (usage, is_up) = (map.lun_use(id), seen.target.is_some());
-            let blocks = world.lab.lun(seen.plan.storage, number).map_or(0, |lun| lun.blocks);
-            let portal = seen.plan.address.clone();
-            let state = "none".to_owned();
+        for ((id, lun), BackSeen { path, lun: number, block_bytes }) in map.luns().zip(back_ends) {
+            let usage = map.lun_use(id);
+            let lost = |what: &str| format!("the {what} is lost, or its login has not ended");
+            let (storage, row) = match path {
+                BackPath::Session(session) => {
+                    let Some(seen) = sessions.get(session as usize) else { continue };
+                    let (portal, used) = (seen.plan.address.clone(), seen.target.is_some());
+                    let state = "none".to_owned();
+                    let row = PathRow {
+                        target: seen.plan.login.target.clone().unwrap_or_default(),
+                        portal: used.then(|| portal.clone()),
+                        portals: vec![PortalRow { portal, used, state, ..PortalRow::default() }],
+                        trouble: if used { String::new() } else { lost("session") },
+                        logins: seen.connections[0],
+                        lost: seen.connections[1],
+                        ..PathRow::default()
+                    };
+                    (Some(seen.plan.storage), row)
+                }
+                BackPath::Fabric(target, port_id) => {
+                    let row = PathRow {
+                        target: target.to_string(),
+                        portal: port_id.map(|port_id| port_id.to_string()),
+                        trouble: if port_id.is_some() { String::new() } else { lost("path") },
+                        ..PathRow::default()
+                    };
+                    let has_port = |storage: &&u16| {
+                        world.lab.storage[usize::from(**storage)].ports.iter().any(|port| port.wwpn == target)
+                    };
+                    let all: Vec<u16> = (0..world.lab.storage.len() as u16).collect();
+                    (all.iter().find(has_port).copied(), row)
+                }
+            };
+            let blocks = storage.and_then(|storage| world.lab.lun(storage, number)).map_or(0, |lun| lun.blocks);
             rows.push(PathRow {
                 back_end: lun.config.name.to_string(),
                 pool: map.pool(lun.config.pool).map_or_else(String::new, |pool| pool.name.to_string()),
-                target: seen.plan.login.target.clone().unwrap_or_default(),
                 lun: number,
-                portal: is_up.then(|| portal.clone()),
-                portals: vec![PortalRow { portal, used: is_up, state, ..PortalRow::default() }],
-                trouble: if is_up {
-                    String::new()
-                } else {
-                    "the session is lost, or its login has not ended".to_owned()
-                },
                 size_bytes: blocks * u64::from(block_bytes),
                 extents: usage.and_then(|usage| usage.extents).unwrap_or(0),
                 used: usage.map_or(0, |usage| usage.used),
-                logins: seen.connections[0],
-                lost: seen.connections[1],
-                ..PathRow::default()
+                ..row
             });
         }
     }

@@ -103,6 +103,7 @@ pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
                 hba_utilisation: host
                     .hba_processors
                     .iter()
+                    .chain(host.iscsi_hbas.values())
                     .map(|hba| hba.utilisation(now))
                     .fold(0.0, f64::max)
                     .min(1.0),

@@ -8,12 +8,13 @@ use super::downtime::Downtimes;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
 use super::infiniband;
 use super::iscsi::TcpPlan;
-use super::measure::WorkloadMeasure;
-use super::nports::{NPorts, NodePort, Owner, described};
+use super::measure::{WorkloadMeasure, digits};
+use super::nports::{self, NPorts, NodePort, Owner, described};
 use super::partners::Partners;
 use super::path::{Paths, Served, SystemPlan};
 use super::plane_faults::PlaneFaults;
 use super::quality::Quality;
+use super::relay::Relay;
 use super::schedule;
 use super::srp::SrpPorts;
 use super::storage::Controller;
@@ -74,7 +75,9 @@ impl World {
         let mut storage = plan.storage();
         let switches = plan.tcp.has_sessions().then(|| {
             let first = plan.tcp.ports().len() as u32;
-            Box::new(Switches::new(&lab, first, plan.timers.iscsi + Iscsi::TIMERS - 1))
+            Box::new(Switches::new(&lab, first, plan.timers.gateways(), &|name| {
+                nports::of_host(&lab, &plan.owners, name)
+            }))
         });
         let iscsi = plan.tcp.has_sessions().then(|| {
             let agenda = plan.timers.iscsi + 1;
@@ -83,6 +86,7 @@ impl World {
         });
         let channel_timer = plan.timers.srp + 1;
         hosts.tcp = TcpOrders::new(plan.tcp.ports(), plan.timers.iscsi + 1, plan.srp.ports(), channel_timer);
+        hosts.relay = Relay::new(&lab, &plan.owners, plan.in_order(), plan.timers.gateways());
         let srp = plan.srp.has_channels().then(|| {
             storage.srp.timer = Some(channel_timer);
             Box::new(Srp::new(plan.srp.srp.clone(), plan.timers.srp))
@@ -454,16 +458,6 @@ fn idle_disk<'m, 'c>(models: &'m mut Vec<(&'c DiskConfig, Disk)>, config: &'c Di
         }
     };
     Some(&models[at].1)
-}
-
-/// Returns the significant digits of the histograms for this number of nodes. Percentiles are right
-/// to 0.1 %, 0.8 % or 6 %, and the histograms of a thousand nodes still fit into a few megabytes.
-fn digits(nodes: usize) -> u8 {
-    match nodes {
-        0..=64 => 3,
-        65..=256 => 2,
-        _ => 1,
-    }
 }
 
 /// Returns the owners of all N_Ports: first those with a link, then the virtual ones.

@@ -240,8 +240,14 @@ fn storage_power(world: &mut World, storage: u16, on: bool) {
     if on {
         world.storage_fault(storage, |disks, _| disks.power_on());
     }
+    // The ports of a gateway in the fabric are in the same box.
+    let hosts = sanloom_fc::san::hosts_of_gateway(&lab, storage);
+    let is_its = |node: Node| match node {
+        Node::Host(host) => hosts.contains(&host),
+        node => node == Node::Storage(storage),
+    };
     for (link, number) in lab.links.iter().zip(0..) {
-        if link.ends.iter().any(|end| end.node == Node::Storage(storage)) {
+        if link.ends.iter().any(|end| is_its(end.node)) {
             match on {
                 true => world.link_faults.end(number),
                 false => world.link_faults.begin(number),

@@ -116,3 +116,13 @@ impl WorkloadMeasure {
         &mut self.hosts[entry]
     }
 }
+
+/// Returns the significant digits of the histograms for this number of nodes. Percentiles are right
+/// to 0.1 %, 0.8 % or 6 %, and the histograms of a thousand nodes still fit into a few megabytes.
+pub(super) fn digits(nodes: usize) -> u8 {
+    match nodes {
+        0..=64 => 3,
+        65..=256 => 2,
+        _ => 1,
+    }
+}

@@ -51,6 +51,7 @@ mod path;
 mod plane_faults;
 mod processor;
 mod quality;
+mod relay;
 mod schedule;
 mod srp;
 mod station;
@@ -78,6 +79,7 @@ pub use plane_faults::PlaneFaults;
 pub(crate) use srp::ports as channel_ports;
 pub use storage::{Controller, Ended};
 pub use target::{Storage, StorageNode};
+pub use volumes::{GatewayCount, gateway_count};
 
 use crate::fcip::Fcip;
 use crate::iscsi::Iscsi;
@@ -112,6 +114,11 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
+    /// Returns the timer of gateways, the last one of iSCSI.
+    fn gateways(&self) -> u32 {
+        self.iscsi + Iscsi::TIMERS - 1
+    }
+
     /// Returns the timers of a lab.
     fn new(lab: &Lab, nports: u32, has_sessions: bool, has_channels: bool) -> Timers {
         let switch = nports;
@@ -352,6 +359,7 @@ impl World {
         self.loops.restart(now);
         self.iscsi.iter_mut().for_each(|iscsi| iscsi.restart());
         self.srp.iter_mut().for_each(|srp| srp.restart());
+        volumes::restart(self);
         self.net.restart_counts();
         self.baseline = Baseline::read(&self.net);
         self.downtimes.begin_measurement(now);

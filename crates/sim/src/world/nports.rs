@@ -7,7 +7,7 @@
 use sanloom_fc::nport::{Adapter, FabricState, Input, NPort, Output, RemoteState};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
-use sanloom_wire::{FcId, Header};
+use sanloom_wire::{FcId, Header, Wwpn};
 use std::collections::BTreeMap;
 
 /// All N_Ports: HBAs of all hosts, then ports of all storage systems, then virtual ports of virtual
@@ -246,4 +246,13 @@ pub(super) fn described(lab: &Lab, owner: Owner, mut port: NPort) -> NPort {
         ..Adapter::default()
     });
     port
+}
+
+/// Returns the N_Port of a host with a port name.
+pub(super) fn of_host(lab: &Lab, owners: &[Owner], name: Wwpn) -> Option<u16> {
+    let has_name = |owner: &Owner| {
+        let Owner::Host { host, hba } = *owner else { return false };
+        lab.hosts[usize::from(host)].hbas[usize::from(hba)].wwpn == name
+    };
+    owners.iter().position(has_name).map(|nport| nport as u16)
 }

@@ -15,6 +15,7 @@ mod ethernet;
 mod fcip;
 mod fcoe;
 mod frame_path;
+mod gateways;
 mod host_multipath;
 mod host_processor;
 mod host_queue;

@@ -93,6 +93,7 @@ impl Store {
                 "infiniband-switch" => Cause::InfinibandSwitch(line.index),
                 "disk" => Cause::Disk(line.index, line.lun),
                 "battery" => Cause::Battery(line.index),
+                "gateway" => Cause::Gateway(line.index),
                 "controller" => Cause::Controller(line.index, line.lun as u8),
                 _ => Cause::Switch(line.index),
             };
@@ -129,6 +130,7 @@ impl Store {
                 Cause::InfinibandSwitch(index) => ("infiniband-switch", index, 0),
                 Cause::Disk(index, lun) => ("disk", index, lun),
                 Cause::Battery(index) => ("battery", index, 0),
+                Cause::Gateway(index) => ("gateway", index, 0),
                 Cause::Controller(index, number) => ("controller", index, number.into()),
             };
             let (study, kind, replication) = (self.study.clone(), kind.to_owned(), key.1);

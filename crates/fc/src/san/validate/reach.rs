@@ -5,7 +5,7 @@
 
 use super::Problems;
 use super::fabric::node_name;
-use crate::config::{Node, Target, Workload};
+use crate::config::{GatewayMode, Node, Target, Workload};
 use crate::san::masks::Masks;
 use crate::san::{IscsiPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,10 +21,40 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     for (index, workload) in lab.workloads.iter().enumerate() {
         let place = Place::of(Section::Workload, index).key("targets");
         check_workload(lab, &access, workload, place, problems);
+        check_gateways(lab, workload, place, problems);
         if !lab.live.masks.is_empty() {
             check_masks(lab, &access, workload, place, problems);
         }
     }
+}
+
+/// Reports hosts of gateways without an N_Port, or whose N_Port cannot reach the storage behind.
+fn check_gateways(lab: &Lab, workload: &Workload, place: Place, problems: &mut Problems) {
+    let targets: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).collect();
+    for storage in targets {
+        let Some(gateway) = lab.live.gateways.get(&storage) else { continue };
+        if gateway.mode != GatewayMode::Transparent || gateway.through.is_none() {
+            continue;
+        }
+        let has_port = |host: &u16| gateway.hosts.iter().any(|own| own.host == *host);
+        let without: BTreeSet<u16> = workload.hosts.iter().copied().filter(|host| !has_port(host)).collect();
+        if let Some(names) = named(lab, &without) {
+            let name = lab.storage.get(usize::from(storage)).map_or("", |storage| storage.name.as_str());
+            problems.add(
+                ProblemKind::Unreachable,
+                place,
+                format!("workload `{}`: the gateway `{name}` has no virtual N_Port for {names}", workload.name),
+                "add the host to `gateway.hosts` of the gateway, or use mode = \"proxy\"",
+            );
+        }
+    }
+}
+
+/// Returns the names of the first hosts.
+fn named(lab: &Lab, hosts: &BTreeSet<u16>) -> Option<String> {
+    let names = hosts.iter().filter_map(|host| lab.hosts.get(usize::from(*host)));
+    let names: Vec<String> = names.take(MAX_NAMED).map(|host| format!("`{}`", host.name)).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Fabrics and permitted storage of every host.

@@ -307,6 +307,8 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         masks: _,
         // No setting of a lab.
         registers_adapters: _,
+        // Only a simulation obeys them.
+        gateways: _,
     } = &new.live;
     let fixed = [
         (now.name == new.name, "the name of the lab", "a lab with another name has its own folder"),

@@ -30,6 +30,9 @@ impl Builder<'_> {
         let (mut behind, mut portals) = (Vec::new(), Vec::<PortalPlan>::new());
         for (system, storage) in served(&lab, &self.instance.lab_switches).into_iter().enumerate() {
             let Some(iscsi) = lab.live.iscsi.get(&storage) else { continue };
+            if lab.live.gateways.get(&storage).is_some_and(|gateway| gateway.through.is_some()) {
+                return Err(UpError::Gateway { storage: lab.storage[usize::from(storage)].name.clone() });
+            }
             let config = &lab.storage[usize::from(storage)];
             let target = target(&lab, storage, iscsi, self.lab_paths)?;
             for (address, portal) in iscsi.portals.iter().zip(&target.portals) {

@@ -6,6 +6,7 @@ mod completions;
 pub(super) mod divide;
 mod dma;
 mod hosts;
+mod iscsi_hba;
 mod paths;
 mod recovery;
 mod tcp;
@@ -14,6 +15,7 @@ mod windows;
 pub(super) use agenda::Due;
 pub(super) use hosts::HostsPlan;
 pub use hosts::{Hosts, LoggedRequest, RequestLog};
+pub(super) use iscsi_hba::handle_pdu;
 pub(super) use paths::{PathTest, lun_owner_changed};
 pub(super) use tcp::{TcpOrders, TcpPort, charge as charge_tcp, charge_completion, event as tcp_event};
 
@@ -25,7 +27,7 @@ use crate::workload::{RequestOp, Stream};
 use sanloom_fc::config::{self, Picos};
 use sanloom_fc::fcp::initiator::Outcome;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Tag bit of a test command on a path.
 const PROBE: u64 = 1 << 63;
@@ -54,6 +56,8 @@ pub struct HostNode {
     pub interrupts: Vec<Interrupts>,
     /// Own processors of the HBAs.
     pub hba_processors: Vec<FifoServer>,
+    /// Processors of iSCSI adapters, one for each pair of an interface and a storage system.
+    pub iscsi_hbas: BTreeMap<(u16, u16), FifoServer>,
     /// Buses of the HBAs; empty if transfers take no time. A virtual machine has none, because its
     /// data uses the buses of its hypervisor.
     pub buses: Vec<Bus>,
@@ -289,7 +293,11 @@ impl HostNode {
         let op = self.queue.command(CommandId(command)).map_or(RequestOp::Flush, |queued| queued.op);
         if usize::from(hba) >= self.nports.len() {
             let config = self.cpu.config();
-            let driver = if hba < self.first_srp { config.tcp.per_command } else { config.srp.per_command };
+            let driver = match (hba < self.first_srp, config.iscsi_hba) {
+                (true, Some(adapter)) => adapter.driver_per_command,
+                (true, None) => config.tcp.per_command,
+                (false, _) => config.srp.per_command,
+            };
             let parts = [(Work::Request, self.cpu_per_io_ps), (Work::Command, driver.0)];
             let is_free = parts.iter().all(|(_, cost_ps)| *cost_ps == 0);
             return if is_free { now } else { self.cpu.run_all(now, hba, &parts) };
@@ -305,8 +313,14 @@ impl HostNode {
 
     /// Returns the time that the driver of an HBA takes for the data of a completed command, in ps.
     fn data_cost_ps(&self, hba: u16, tag: u64) -> u64 {
+        if tag & PROBE != 0 {
+            return 0;
+        }
+        if usize::from(hba) >= self.nports.len() {
+            return iscsi_hba::data_cost_ps(self, hba, tag);
+        }
         let cost = self.cpu.config().fc.per_kib_read;
-        if cost == Picos::ZERO || tag & PROBE != 0 || usize::from(hba) >= self.nports.len() {
+        if cost == Picos::ZERO {
             return 0;
         }
         let command = self.queue.command(CommandId(tag as u32)).filter(|command| command.op == RequestOp::Read);
@@ -337,6 +351,7 @@ impl HostNode {
             cpu: Cpu::new(&config.processor),
             interrupts: interrupts.collect(),
             hba_processors: vec![FifoServer::default(); hbas],
+            iscsi_hbas: BTreeMap::new(),
             buses: config.bus.iter().flat_map(|bus| std::iter::repeat_n(Bus::new(bus), buses)).collect(),
             paths: plan.paths,
             measured: HostMeasure {
@@ -361,6 +376,7 @@ impl HostNode {
             is_free: config.cpu_per_io == Picos::ZERO
                 && config.processor.fc == config::DriverCost::default()
                 && config.processor.tcp.per_command == Picos::ZERO
+                && config.processor.iscsi_hba.is_none()
                 && config.processor.srp.per_command == Picos::ZERO,
             first_srp: hbas as u16 + plan.tcp_ports,
             guest_cpu_per_io_ps: config.guest_cpu_per_io.0,
@@ -385,6 +401,7 @@ impl HostNode {
         self.queue.restart(now_ps);
         self.cpu.restart(now_ps);
         self.hba_processors.iter_mut().for_each(|hba| hba.restart(now_ps));
+        self.iscsi_hbas.values_mut().for_each(|hba| hba.restart(now_ps));
         self.buses.iter_mut().for_each(|bus| bus.restart(now_ps));
         self.interrupts.iter_mut().for_each(Interrupts::restart);
         self.paths.restart();

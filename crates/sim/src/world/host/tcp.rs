@@ -4,7 +4,7 @@
 
 use super::hosts::Completion;
 use super::paths::{one_path_down, one_path_up};
-use super::{HostNode, Hosts, NO_PLANE};
+use super::{HostNode, Hosts, NO_PLANE, iscsi_hba};
 use crate::host::{Device, Work};
 use crate::iscsi::{Direction, Event, Load, Order};
 use crate::net::Net;
@@ -44,6 +44,9 @@ pub(in crate::world) struct TcpOrders {
 /// Charges the processor of a host for frames of TCP at an interface. Returns the end of this work
 /// in ps.
 pub(in crate::world) fn charge(node: &mut HostNode, now_ps: u64, interface: u16, load: Load) -> u64 {
+    if let Some(end_ps) = iscsi_hba::charge(node, now_ps, interface, load) {
+        return end_ps;
+    }
     let cost = node.cpu.config().tcp;
     let units = cost.units(load.frames, load.bytes);
     let kib_ps = |time: Picos| per_kib(time, load.bytes).0;

@@ -1,0 +1,288 @@
+//! The state of one gateway: its back ends, the commands of its hosts and their requests.
+
+use super::{AGAIN, BackSession, target_of};
+use crate::host::FifoServer;
+use sanloom_fc::config::{BackEndTarget, Gateway, GatewayMode};
+use sanloom_fc::san::Lab;
+use sanloom_scsi::disk::{Op, Request, WriteCache};
+use sanloom_scsi::iscsi::forward::BackUnit;
+use sanloom_scsi::iscsi::initiator::Command;
+use sanloom_scsi::map::{LunConfig, LunId, Map, PoolConfig, PoolId, VolumeId};
+use sanloom_scsi::scsi::{DataDirection, Io, IoOp, IoTag};
+use sanloom_scsi::volume::Volumes;
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::{Wwpn, lun};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A request to a back end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) job: u64,
+    pub(super) lun: LunId,
+    pub(super) request: Request,
+    /// Offset of its data in those of the job, in bytes; `None`: they are not those of the host.
+    pub(super) at: Option<u32>,
+    /// Time at which it fails if its session is lost, in ps.
+    pub(super) until_ps: Option<u64>,
+}
+
+/// Way to a back end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Route {
+    /// Session with this number among all sessions of the lab.
+    Session(u32),
+    /// Target port, with the N_Port of the gateway; `None`: that of the host.
+    Fabric(Option<u16>, Wwpn),
+}
+
+/// A LUN of a back end.
+pub(super) struct BackLun {
+    pub(super) route: Route,
+    pub(super) lun: u16,
+    pub(super) block_bytes: u32,
+    /// Time for which requests wait for a lost path, in ps.
+    pub(super) retry_ps: u64,
+}
+
+/// A command of a host after the controller.
+pub(super) struct Job {
+    pub(super) owner: u16,
+    pub(super) io: Io,
+    /// N_Port of the host in transparent mode.
+    pub(super) nport: Option<u16>,
+    /// Data that are passed on together, in bytes; `None`: all of them.
+    pub(super) grain: Option<u32>,
+    /// Requests with data of the host: offset, length and bytes that have arrived.
+    pub(super) pieces: Vec<(u32, u32, u32)>,
+    /// Read data that were passed to the host, in bytes.
+    pub(super) passed: u32,
+}
+
+/// A gateway.
+pub(super) struct Switch {
+    pub(super) gateway: Gateway,
+    /// Frame size of the fabric in bytes.
+    pub(super) frame_bytes: u32,
+    pub(super) volumes: Volumes,
+    /// Volumes by LUN.
+    pub(super) units: BTreeMap<u16, VolumeId>,
+    pub(super) luns: Vec<BackLun>,
+    /// Virtual N_Ports by host.
+    pub(super) nports: BTreeMap<u16, u16>,
+    /// Commands at the controller, by session and tag.
+    pub(super) arrived: BTreeMap<(u16, IoTag), Io>,
+    /// Write data that have arrived before their command is complete, by session and tag.
+    pub(super) data: BTreeMap<(u16, IoTag), u32>,
+    pub(super) jobs: BTreeMap<u64, Job>,
+    pub(super) by_task: BTreeMap<(u16, IoTag), u64>,
+    pub(super) next_job: u64,
+    /// Tag of the next request of a LUN that is no virtual disk.
+    pub(super) next_request: u64,
+    pub(super) requests: BTreeMap<u64, Pending>,
+    /// Requests that are sent again, or fail, at a time in ps.
+    pub(super) due: BTreeSet<(u64, u64)>,
+    /// Jobs that the processor has prepared at a time in ps.
+    pub(super) prepared: BTreeSet<(u64, u64)>,
+    pub(super) processor: FifoServer,
+    /// Commands that took this path.
+    pub(super) commands: u64,
+    /// Commands that were ended early.
+    pub(super) recalled: u64,
+    /// Volume behind each unit.
+    pub(super) disks: Vec<Option<VolumeId>>,
+    /// Time of forwarded PDUs that the processor has not begun, in ps.
+    pub(super) owed_ps: u64,
+    /// Forwarded commands at the end of the warm-up.
+    pub(super) forwarded_before: u64,
+}
+
+impl Job {
+    /// Takes note that the first `bytes` bytes of the request at `at` have arrived.
+    pub(super) fn arrived(&mut self, at: u32, bytes: u32) {
+        if let Some((_, length, arrived)) = self.pieces.iter_mut().find(|(own, ..)| *own == at) {
+            *arrived = bytes.min(*length);
+        }
+    }
+
+    /// Returns the bytes to pass to the host, if there are more than before.
+    pub(super) fn to_pass(&mut self) -> Option<u32> {
+        let mut end = 0;
+        for &(at, length, arrived) in &self.pieces {
+            if at > end {
+                break;
+            }
+            end = at + arrived;
+            if arrived < length {
+                break;
+            }
+        }
+        let grain = self.grain?;
+        let bytes = end / grain * grain;
+        (bytes > self.passed && self.io.op == IoOp::Read).then(|| {
+            self.passed = bytes;
+            bytes
+        })
+    }
+}
+
+impl Switch {
+    pub(super) fn new(
+        lab: &Lab,
+        number: u16,
+        session: impl Fn(u16) -> Option<u32>,
+        nport: &dyn Fn(Wwpn) -> Option<u16>,
+    ) -> Switch {
+        let gateway = lab.live.gateways.get(&number).cloned().unwrap_or_default();
+        let pool = |pool: &sanloom_fc::config::Pool| PoolConfig {
+            name: pool.name.as_str().into(),
+            block_bytes: pool.block_bytes,
+            extent_blocks: pool.extent_bytes / u64::from(pool.block_bytes),
+        };
+        let mut luns = Vec::new();
+        let mut configs = Vec::new();
+        let mut sizes = Vec::new();
+        if let Some(ports) = gateway.through {
+            let own = if gateway.mode == GatewayMode::Proxy { nport(ports.initiator) } else { None };
+            let lun = |(number, lun): (u16, &sanloom_fc::config::Lun)| BackLun {
+                route: Route::Fabric(own, ports.target),
+                lun: number,
+                block_bytes: lun.block_bytes,
+                retry_ps: 0,
+            };
+            luns.extend((0..).zip(&lab.storage[usize::from(number)].luns).map(lun));
+        }
+        for back_end in lab.live.back_ends.iter().filter(|_| gateway.through.is_none()) {
+            let (storage, route) = match &back_end.target {
+                BackEndTarget::Iscsi(_) => {
+                    let Some((storage, _)) = target_of(lab, &back_end.target) else { continue };
+                    (storage, session(storage).map(Route::Session))
+                }
+                BackEndTarget::Fcp(ports) => {
+                    let Some(storage) = owner_of(lab, ports.target) else { continue };
+                    (storage, nport(ports.initiator).map(|own| Route::Fabric(Some(own), ports.target)))
+                }
+            };
+            let (Some(route), Some(lun)) = (route, lab.lun(storage, back_end.lun)) else { continue };
+            let (block_bytes, retry_ps) = (lun.block_bytes, back_end.retry_for.0);
+            luns.push(BackLun { route, lun: back_end.lun, block_bytes, retry_ps });
+            configs.push(LunConfig { name: back_end.name.as_str().into(), pool: PoolId(back_end.pool) });
+            sizes.push(lun.blocks);
+        }
+        let mut map = Map::new(lab.live.pools.iter().map(pool).collect(), configs);
+        for (lun, blocks) in (0..).zip(sizes) {
+            map.reached(LunId(lun), blocks);
+        }
+        let mut units = BTreeMap::new();
+        // In the order of the lab, as the live program creates them: each takes the extents that
+        // are left.
+        let by_lun = lab.volumes_of(number);
+        let lun_of = |name: &str| by_lun.iter().find(|(_, own)| own.name == name).map(|(lun, _)| *lun);
+        for volume in &lab.live.volumes {
+            let Some(lun) = lun_of(&volume.name) else { continue };
+            let blocks = lab.lun(number, lun).map_or(0, |lun| lun.blocks);
+            if let Ok(change) = map.plan_create(&volume.name, PoolId(volume.pool), volume.shape, blocks) {
+                map.apply(change);
+                units.extend(map.find(&volume.name).map(|id| (lun, id)));
+            }
+        }
+        let last = units.keys().next_back().map_or(0, |lun| lun + 1);
+        let disks = (0..last).map(|lun| units.get(&lun).copied()).collect();
+        let virtual_port = |own: &sanloom_fc::config::GatewayHost| {
+            let name = lab.hosts.get(usize::from(own.port))?.hbas.first()?.wwpn;
+            Some((own.host, nport(name)?))
+        };
+        let nports: BTreeMap<u16, u16> = gateway.hosts.iter().filter_map(virtual_port).collect();
+        let initiator = gateway.through.map(|ports| ports.initiator);
+        let hbas = lab.hosts.iter().flat_map(|host| &host.hbas);
+        let frame_bytes =
+            hbas.filter(|hba| initiator.is_none_or(|name| hba.wwpn == name)).map(|hba| hba.receive_size_bytes);
+        Switch {
+            frame_bytes: frame_bytes.min().unwrap_or(2048).into(),
+            gateway,
+            volumes: Volumes::new(map),
+            units,
+            luns,
+            nports,
+            arrived: BTreeMap::new(),
+            data: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            by_task: BTreeMap::new(),
+            next_job: 0,
+            next_request: 0,
+            requests: BTreeMap::new(),
+            due: BTreeSet::new(),
+            prepared: BTreeSet::new(),
+            processor: FifoServer::default(),
+            commands: 0,
+            recalled: 0,
+            disks,
+            owed_ps: 0,
+            forwarded_before: 0,
+        }
+    }
+
+    /// Returns whether a unit has data behind it.
+    pub(super) fn has_unit(&self, unit: u16) -> bool {
+        match self.gateway.through {
+            Some(_) => usize::from(unit) < self.luns.len(),
+            None => self.units.contains_key(&unit),
+        }
+    }
+
+    /// Returns the N_Port of a request; `None` for a session of iSCSI, and for a host without a
+    /// virtual N_Port.
+    pub(super) fn nport_of(&self, pending: &Pending) -> Option<u16> {
+        match self.luns.get(usize::from(pending.lun.0))?.route {
+            Route::Session(_) => None,
+            Route::Fabric(Some(own), _) => Some(own),
+            Route::Fabric(None, _) => self.jobs.get(&pending.job)?.nport,
+        }
+    }
+
+    /// Returns the command of a request.
+    pub(super) fn command(&self, tag: u64) -> Option<(&Pending, Command)> {
+        let pending = self.requests.get(&tag)?;
+        let back = &self.luns[usize::from(pending.lun.0)];
+        let Request { op, lba, blocks, fua, .. } = pending.request;
+        let bytes = blocks * back.block_bytes;
+        let (cdb, direction, bytes) = match op {
+            Op::Read => (Cdb::Read { lba, blocks, fua }, DataDirection::Read, bytes),
+            Op::Write | Op::WriteZeroes { .. } => (Cdb::Write { lba, blocks, fua }, DataDirection::Write, bytes),
+            Op::Flush => (Cdb::SynchronizeCache { lba: 0, blocks: 0, immediate: false }, DataDirection::None, 0),
+            Op::Unmap | Op::Status => (Cdb::TestUnitReady, DataDirection::None, 0),
+        };
+        let lun = lun::to_bytes(back.lun).unwrap_or_default();
+        Some((pending, Command { id: AGAIN | tag, lun, cdb: cdb.to_bytes(), direction, bytes }))
+    }
+}
+
+/// Returns the units of a back end of a switch, and the LUNs of the map that are not behind an
+/// iSCSI target.
+pub(in crate::world) fn units_of(lab: &Lab, back: BackSession) -> (Vec<BackUnit>, Vec<LunId>) {
+    let (mut units, mut elsewhere) = (Vec::new(), Vec::new());
+    let mut id = 0;
+    for back_end in &lab.live.back_ends {
+        let storage = match &back_end.target {
+            BackEndTarget::Iscsi(_) => target_of(lab, &back_end.target).map(|(storage, _)| storage),
+            BackEndTarget::Fcp(ports) => owner_of(lab, ports.target),
+        };
+        // The map of the switch has the LUNs that the lab has.
+        let Some(storage) = storage.filter(|storage| lab.lun(*storage, back_end.lun).is_some()) else { continue };
+        match &back_end.target {
+            BackEndTarget::Fcp(_) => elsewhere.push(LunId(id)),
+            BackEndTarget::Iscsi(_) if storage == back.storage => {
+                let lun = lun::to_bytes(back_end.lun).unwrap_or_default();
+                units.push(BackUnit { id: LunId(id), lun, cache: WriteCache::default() });
+            }
+            BackEndTarget::Iscsi(_) => {}
+        }
+        id += 1;
+    }
+    (units, elsewhere)
+}
+
+/// Returns the storage system with a port.
+pub(super) fn owner_of(lab: &Lab, port: Wwpn) -> Option<u16> {
+    let owner = lab.storage.iter().position(|storage| storage.ports.iter().any(|own| own.wwpn == port))?;
+    Some(owner as u16)
+}

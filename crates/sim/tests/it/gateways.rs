@@ -1,0 +1,267 @@
+//! Gateways between iSCSI and Fibre Channel, and both paths of virtualization switches.
+
+use sanloom_api::results::Results;
+use sanloom_sim::run::{Observer, Options, simulate};
+use std::sync::Arc;
+
+struct Blind;
+
+impl Observer for Blind {}
+
+fn run(text: &str) -> Results {
+    let loaded = sanloom_lab::load("gateway.toml", text, &[]);
+    let lab = loaded.unwrap_or_else(|mistakes| panic!("{}\n{text}", mistakes.render(false))).lab;
+    simulate(&Arc::new(lab), &Options::default(), &mut Blind).results
+}
+
+/// One host on 1GbE that reads or writes 512 KiB at a time, behind a gateway to 2GFC.
+fn one_host(gateway: &str, read_share: &str) -> String {
+    format!(
+        r#"
+[run]
+duration = "300ms"
+warmup = "50ms"
+[switch.sw]
+[ethernet_switch.lan]
+[host.server]
+iscsi = {{ max_segment = "8KiB" }}
+[host.port]
+[storage.array]
+rate = "100k/s"
+max_burst = "1MiB"
+[storage.router]
+iscsi = {{ max_segment = "8KiB" }}
+gateway = {{ host = "port", target_port = "array", {gateway} }}
+[[link]]
+from = "{{port,array}}"
+to = "sw"
+rate = "2GFC"
+[[link]]
+from = "{{server,router}}"
+to = "lan"
+rate = "1GbE"
+[workload.w]
+hosts = "server"
+targets = "router"
+location = "sequential"
+depth = 1
+size = "512KiB"
+read_share = {read_share}
+"#
+    )
+}
+
+fn mb_per_s(results: &Results) -> f64 {
+    results.totals.io.throughput_bytes_per_s / 1e6
+}
+
+/// Payload of 1GbE with time stamps and PDUs of 8 KiB, and of 2GFC, in MB/s.
+const LINES: [f64; 2] = [117.0, 206.4];
+
+#[test]
+fn by_command_the_times_of_both_networks_add_up() {
+    let sum = 1.0 / (1.0 / LINES[0] + 1.0 / LINES[1]);
+    for share in ["1.0", "0.0"] {
+        let found = mb_per_s(&run(&one_host("forwarding = \"command\"", share)));
+        assert!((found / sum - 1.0).abs() < 0.04, "{found} MB/s of {sum}, reads {share}");
+    }
+}
+
+#[test]
+fn by_pdu_and_by_frame_the_slower_network_decides() {
+    for grain in ["pdu", "frame"] {
+        for share in ["1.0", "0.0"] {
+            let found = mb_per_s(&run(&one_host(&format!("forwarding = \"{grain}\""), share)));
+            assert!(found > 0.93 * LINES[0] && found < LINES[0] * 1.01, "{grain}: {found} MB/s, reads {share}");
+        }
+    }
+}
+
+#[test]
+fn the_processor_of_a_gateway_bounds_its_commands() {
+    let results = run(&one_host("per_command = \"1ms\", per_kib = \"10us\"", "1.0"));
+    let gateway = results.storage.iter().find_map(|storage| storage.gateway.clone()).expect("there is a gateway");
+    // 1 ms + 512 x 10 us = 6.12 ms for each command, beside the 7 ms of both networks.
+    assert!((gateway.cpu_utilisation - 6.12 / (6.12 + 7.1)).abs() < 0.03, "{gateway:?}");
+}
+
+#[test]
+fn zones_apply_to_the_virtual_n_port_of_each_host() {
+    let text = one_host("mode = \"transparent\", hosts = \"server\"", "1.0");
+    let zone = |member: &str| format!("{text}[[zone]]\nname = \"z\"\nmembers = [\"{member}\", \"array\"]\n");
+    let open = run(&zone("router-server"));
+    assert!(open.totals.io.ios_completed > 20 && open.totals.io.ios_failed == 0, "{:?}", open.totals);
+    // The N_Port of the gateway itself carries no commands.
+    let shut = run(&zone("port"));
+    assert_eq!(shut.totals.io.ios_completed, 0);
+}
+
+/// Three hosts behind one gateway, with faults.
+fn with_faults(grain: &str, mode: &str, faults: &str) -> String {
+    format!(
+        r#"
+[run]
+duration = "14s"
+warmup = "0s"
+stop_issuing = "3s"
+[switch.sw]
+[ethernet_switch.lan]
+[host."server{{1..3}}"]
+command_timeout = "300ms"
+abort_timeout = "300ms"
+multipath = {{ no_path_retry = 10 }}
+[host.port]
+[storage.array]
+rate = "5k/s"
+max_queued = 20
+[storage.router]
+iscsi = {{}}
+gateway = {{ host = "port", target_port = "array", forwarding = "{grain}", {mode} }}
+[[link]]
+name = "behind"
+from = "port"
+to = "sw"
+rate = "4GFC"
+[[link]]
+name = "array"
+from = "array"
+to = "sw"
+rate = "4GFC"
+[[link]]
+name = "lan{{1..4}}"
+from = "{{server1,server2,server3,router}}"
+to = "lan"
+rate = "10GbE"
+[workload.w]
+hosts = "server{{1..3}}"
+targets = "router"
+depth = 8
+size = "32KiB"
+read_share = 0.5
+{faults}
+"#
+    )
+}
+
+#[test]
+fn every_request_ends_whatever_fails_around_a_gateway() {
+    let faults = [
+        "[[fault]]\nkind = \"link-down\"\nlink = \"behind\"\nat = \"500ms\"\nfor = \"700ms\"\n",
+        "[[fault]]\nkind = \"link-down\"\nlink = \"array\"\nat = \"500ms\"\nfor = \"700ms\"\n",
+        "[[fault]]\nkind = \"frame-loss\"\nlink = \"behind\"\nprobability = 0.01\nat = \"500ms\"\nfor = \"500ms\"\n",
+        "[[fault]]\nkind = \"frame-loss\"\nlink = \"lan4\"\nprobability = 0.01\nat = \"500ms\"\nfor = \"500ms\"\n",
+        "[[fault]]\nkind = \"power-failure\"\nstorage = \"router\"\nat = \"500ms\"\nfor = \"500ms\"\n",
+        "[[fault]]\nkind = \"switch-reset\"\nswitch = \"sw\"\nat = \"500ms\"\nfor = \"500ms\"\n",
+    ];
+    let modes = ["mode = \"proxy\"", "mode = \"transparent\", hosts = \"server{1..3}\""];
+    for (number, fault) in faults.into_iter().enumerate() {
+        let grain = ["command", "pdu", "frame"][number % 3];
+        let results = run(&with_faults(grain, modes[number % 2], fault));
+        let conservation = &results.conservation;
+        assert!(conservation.holds(), "{fault}: {conservation:?}");
+        assert_eq!(conservation.commands_in_flight, 0, "{fault}: {conservation:?}");
+        assert_eq!(conservation.commands_failed, 0, "{fault}: {conservation:?}");
+        assert!(
+            results.hosts.iter().filter(|host| host.name.starts_with("server")).all(|host| host.io.ios_completed > 100)
+        );
+    }
+}
+
+#[test]
+fn a_command_that_its_host_aborts_is_aborted_at_the_array() {
+    let fault =
+        "[[fault]]\nkind = \"frame-loss\"\nlink = \"behind\"\nprobability = 0.02\nat = \"500ms\"\nfor = \"1s\"\n";
+    let results = run(&with_faults("command", "", fault));
+    let gateway = results.storage.iter().find_map(|storage| storage.gateway.clone()).expect("there is a gateway");
+    assert!(gateway.recalled > 0, "{gateway:?}");
+    assert_eq!(results.conservation.commands_in_flight, 0);
+}
+
+#[test]
+fn a_full_task_set_of_the_array_reaches_the_hosts() {
+    let results = run(&with_faults("pdu", "", ""));
+    let full: u64 = results.storage.iter().map(|storage| storage.task_set_full).sum();
+    assert!(full > 10 && results.conservation.commands_failed == 0, "{full}: {:?}", results.conservation);
+}
+
+/// A virtual disk on two iSCSI targets; `forward` decides about the forwarding path.
+fn switch(forward: bool, faults: &str) -> String {
+    format!(
+        r#"
+[run]
+duration = "12s"
+warmup = "0s"
+stop_issuing = "1s"
+[ethernet_switch.lan]
+[host.server]
+command_timeout = "2s"
+multipath = {{ no_path_retry = 10 }}
+[storage."disk{{1..2}}"]
+lun_size = "256MiB"
+iscsi = {{ portals = "192.0.2.{{1..2}}:3260" }}
+[storage.switch]
+medium = "volumes"
+iscsi = {{ portals = "192.0.2.3:3260", forward = {forward} }}
+gateway = {{ per_command = "20us", per_kib = "1us", per_pdu = "4us", per_kib_forwarded = "250ns" }}
+[pool.disks]
+[back_end.one]
+pool = "disks"
+target = "iqn.2026-11.example.sanloom:disk1"
+portals = "192.0.2.1:3260"
+[back_end.two]
+pool = "disks"
+target = "iqn.2026-11.example.sanloom:disk2"
+portals = "192.0.2.2:3260"
+[volume.v]
+pool = "disks"
+size = "256MiB"
+width = 2
+storage = "switch"
+lun = 0
+[[link]]
+name = "port{{1..4}}"
+from = "{{server,switch,disk1,disk2}}"
+to = "lan"
+rate = "10GbE"
+[workload.w]
+hosts = "server"
+targets = "switch:lun0"
+depth = 4
+size = "64KiB"
+read_share = 0.6
+{faults}
+"#
+    )
+}
+
+#[test]
+fn a_forwarding_switch_moves_more_data_with_less_processor_time() {
+    let [conventional, forwarding] = [false, true].map(|forward| run(&switch(forward, "")));
+    let of = |results: &Results| {
+        let gateway = results.storage.iter().find_map(|storage| storage.gateway.clone()).expect("there is a switch");
+        (gateway, results.totals.io.ios_completed)
+    };
+    let ((slow, few), (fast, many)) = (of(&conventional), of(&forwarding));
+    assert_eq!((slow.forwarded, slow.conventional), (0, few));
+    assert!(fast.forwarded > fast.conventional && fast.forwarded + fast.conventional == many, "{fast:?} of {many}");
+    assert!(many > few && fast.cpu_utilisation / many as f64 <= 0.7 * slow.cpu_utilisation / few as f64);
+    for results in [&conventional, &forwarding] {
+        assert_eq!(results.conservation.commands_in_flight, 0);
+        assert_eq!(results.conservation.commands_failed, 0);
+    }
+}
+
+#[test]
+fn forwarded_commands_end_when_a_back_end_or_the_switch_is_lost() {
+    let faults = [
+        "[[fault]]\nkind = \"power-failure\"\nstorage = \"disk1\"\nat = \"300ms\"\nfor = \"500ms\"\n",
+        "[[fault]]\nkind = \"power-failure\"\nstorage = \"switch\"\nat = \"300ms\"\nfor = \"500ms\"\n",
+        "[[fault]]\nkind = \"frame-loss\"\nlink = \"port2\"\nprobability = 0.01\nat = \"300ms\"\nfor = \"300ms\"\n",
+    ];
+    for fault in faults {
+        let results = run(&switch(true, fault));
+        let conservation = &results.conservation;
+        assert!(conservation.holds() && conservation.commands_in_flight == 0, "{fault}: {conservation:?}");
+        assert!(results.totals.io.ios_completed > 1_000, "{fault}: {:?}", results.totals.io.ios_completed);
+    }
+}
