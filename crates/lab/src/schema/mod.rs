@@ -8,6 +8,7 @@ mod ethernet;
 mod fabric;
 mod fault;
 mod infiniband;
+mod ipoib;
 mod iscsi;
 mod live;
 mod nodes;

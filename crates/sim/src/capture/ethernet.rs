@@ -61,6 +61,11 @@ fn segment(vlans: &VlanNumbers, packet: &Packet, seen: &Seen<'_>, out: &mut Vec<
     let vlan = vlans.vlan(packet.vlan()).unwrap_or(0);
     let tag = seen.plan.tag.map(|_| VlanTag { priority: packet.priority(), drop_eligible: false, vlan });
     EtherHeader { to: mac(packet.to), from: mac(packet.from), tag, ether_type: EtherType::IPV4 }.emit(out);
+    ip(packet, seen, out);
+}
+
+/// Appends the packet of IP of a segment.
+pub(super) fn ip(packet: &Packet, seen: &Seen<'_>, out: &mut Vec<u8>) {
     let mut ends = addresses(seen);
     if !seen.from_host {
         ends.reverse();

@@ -20,6 +20,7 @@
 //! | `connection` | TCP: open, arrive, send, lose |
 //! | `adapter` | interrupts of interfaces, and the work of processors |
 //! | `initiator` | the host's machines |
+//! | `router` | routers between Ethernet and InfiniBand |
 //! | `target` | the storage system's machines |
 //!
 //! # Simplifications
@@ -33,21 +34,25 @@ mod count;
 mod initiator;
 mod plan;
 mod render;
+mod router;
 mod stream;
 mod target;
 
 pub use adapter::{Direction, Load};
 pub use count::SessionCount;
-pub use plan::{AdapterPlan, IscsiPlan, Machine, SessionPlan, TargetPlan};
+pub use plan::{AdapterPlan, IscsiPlan, Machine, RouterPlan, SessionPlan, TargetPlan};
+pub use router::RouterCount;
 pub use stream::Pdu;
 pub(crate) use target::Slots;
 
 use crate::agenda::Agenda;
 use crate::net::Net;
 use crate::net::ethernet::Packet;
-use crate::tcp::Stacks;
+use crate::net::infiniband;
+use crate::tcp::{OnInfiniband, Stacks};
 use adapter::Adapter;
 use connection::{End, Stage};
+use router::Router;
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::iscsi::target::Directory;
@@ -122,6 +127,8 @@ enum Job {
     Interrupt(u16),
     /// The processor has prepared data of an end up to a position.
     Prepared(u32, u64),
+    /// A router has finished with a packet.
+    Forward(u16),
 }
 
 /// A configured session.
@@ -161,9 +168,10 @@ pub struct Iscsi {
     sessions: Vec<Session>,
     systems: Vec<Option<System>>,
     adapters: Vec<Adapter>,
+    routers: Vec<Router>,
     agenda: Agenda<Job>,
     events: VecDeque<Event>,
-    /// Number of the timer of TCP; that of the agenda follows.
+    /// Number of the timer of TCP; those of the agenda and of InfiniBand follow.
     timer: u32,
     /// A capture reads what is sent.
     is_watched: bool,
@@ -198,7 +206,7 @@ impl Cx<'_> {
 
 impl Iscsi {
     /// Number of timers of the network that sessions use. The last one is free for the driver.
-    pub const TIMERS: u32 = 3;
+    pub const TIMERS: u32 = 4;
 
     /// Returns sessions that are not logged in. `timer` is the first of [`Iscsi::TIMERS`] timers of
     /// the network.
@@ -222,11 +230,12 @@ impl Iscsi {
             before: SessionCount::default(),
         };
         Iscsi {
-            stacks: Stacks::new(timer),
+            stacks: Stacks::new(timer).with_ipoib(plan.ipoib, timer + 2),
             ends: Vec::new(),
             sessions: plan.sessions.into_iter().map(session).collect(),
             systems: plan.targets.into_iter().map(|plan| plan.map(system)).collect(),
             adapters: plan.adapters.into_iter().map(Adapter::new).collect(),
+            routers: plan.routers.into_iter().map(Router::new).collect(),
             agenda: Agenda::new(timer + 1),
             events: VecDeque::new(),
             timer,
@@ -246,6 +255,29 @@ impl Iscsi {
         adapter::arrive(self, &mut Cx { net, around }, packet);
     }
 
+    /// Takes a packet of IPoIB that has arrived at an interface of InfiniBand.
+    pub fn infiniband_packet(&mut self, net: &mut Net, around: &mut dyn Around, packet: &infiniband::Packet) {
+        let cx = &mut Cx { net, around };
+        self.stacks.receive_infiniband(cx.net, packet);
+        self.drain_infiniband(cx);
+    }
+
+    fn drain_infiniband(&mut self, cx: &mut Cx<'_>) {
+        while let Some(packet) = self.stacks.take_arrived() {
+            adapter::arrive(self, cx, &packet);
+        }
+    }
+
+    /// Returns the packet of IP of a packet of InfiniBand, if packets are kept.
+    pub fn on_infiniband(&self, packet: &infiniband::Packet) -> Option<OnInfiniband> {
+        self.stacks.on_infiniband(packet)
+    }
+
+    /// Returns the routers with their counters since the end of the warm-up.
+    pub fn routers(&self) -> impl Iterator<Item = (&RouterPlan, RouterCount)> {
+        self.routers.iter().map(|router| (&router.plan, router.count()))
+    }
+
     /// Handles a timer of the network that belongs to the sessions.
     pub fn timer_expired(&mut self, net: &mut Net, around: &mut dyn Around, timer: u32) {
         let cx = &mut Cx { net, around };
@@ -255,6 +287,10 @@ impl Iscsi {
                 connection::changed(self, cx, end);
             }
             return;
+        }
+        if timer == self.timer + 2 {
+            self.stacks.infiniband_timer_expired(cx.net);
+            return self.drain_infiniband(cx);
         }
         if timer > self.timer + 1 {
             return;
@@ -266,6 +302,7 @@ impl Iscsi {
                 Job::Received(interface, frames) => adapter::received(self, cx, interface, frames),
                 Job::Interrupt(interface) => adapter::interrupt(self, cx, interface),
                 Job::Prepared(end, position) => connection::prepared(self, cx, end, position),
+                Job::Forward(router) => router::forward(self, cx, router),
             }
         }
         self.agenda.arm(cx.net);
@@ -313,9 +350,13 @@ impl Iscsi {
 
     /// Returns the segment of a frame. Valid for frames since the last call of [`Iscsi::forget`].
     pub fn seen(&self, packet: &Packet) -> Option<Seen<'_>> {
+        self.seen_with(packet, self.stacks.segment(packet)?)
+    }
+
+    /// As [`Iscsi::seen`], for a packet with this segment.
+    pub fn seen_with<'a>(&'a self, packet: &Packet, segment: &'a Segment) -> Option<Seen<'a>> {
         let end = packet.flow;
         let state = self.ends.get(end as usize)?;
-        let segment = self.stacks.segment(packet)?;
         // The SYN has position 0.
         let payload = state.sent.bytes(segment.position, segment.length)?;
         let plan = &self.sessions[state.session as usize].plan;
@@ -362,5 +403,6 @@ impl Iscsi {
     /// Restarts the counters at the end of the warm-up.
     pub fn restart(&mut self) {
         count::restart(self);
+        self.routers.iter_mut().for_each(Router::restart);
     }
 }

@@ -129,7 +129,7 @@ pub(super) fn drain(srp: &mut Srp, cx: &mut Cx<'_>) {
             },
             // Data of RDMA; completed SENDs; requests of a connection that has failed.
             Event::Message(..) | Event::Completed(_) | Event::Flushed(_) => {}
-            Event::Datagram(_) | Event::TooLong(_) => {}
+            Event::Datagram(..) | Event::TooLong(_) => {}
         }
     }
 }

@@ -55,9 +55,9 @@ pub const CHANNEL: u16 = SESSION | 0x4000;
 
 /// The parts of a lab that SRP uses, beside those of iSCSI.
 pub trait Around: iscsi::Around {
-    /// Gives the completion of a response to the processor of a host. Returns the time of its end
-    /// in ps.
-    fn complete(&mut self, host: u16, hba: u16, now_ps: u64) -> u64;
+    /// Moves the data of a command over the bus of a host, and gives the completion of its response
+    /// to the processor. Returns the time of the end of both in ps.
+    fn complete(&mut self, host: u16, hba: u16, bytes: u32, now_ps: u64) -> u64;
 }
 
 /// Work that is due at a time.

@@ -36,6 +36,7 @@ pub(crate) mod fcoe;
 mod host;
 pub mod infiniband;
 mod infiniband_faults;
+mod ipoib;
 mod iscsi;
 mod lane_series;
 mod losses;

@@ -3,6 +3,7 @@
 use super::World;
 use super::host::{TcpPort, charge_completion, tcp_event};
 use super::iscsi::{Parts, TcpPlan};
+use crate::infiniband::OF_IPOIB;
 use crate::iscsi::Event;
 use crate::net::Net;
 use crate::net::infiniband::Packet;
@@ -132,7 +133,7 @@ fn channel(
     })
 }
 
-fn connection(subnet: &Subnet) -> rc::Config {
+pub(super) fn connection(subnet: &Subnet) -> rc::Config {
     let mtu = Mtu::ALL.into_iter().find(|mtu| mtu.bytes() == u32::from(subnet.mtu));
     rc::Config {
         mtu: mtu.unwrap_or(Mtu::B2048),
@@ -147,8 +148,11 @@ fn connection(subnet: &Subnet) -> rc::Config {
 }
 
 impl Around for Parts<'_> {
-    fn complete(&mut self, host: u16, hba: u16, now_ps: u64) -> u64 {
-        charge_completion(self.hosts.node_mut(host), now_ps, hba)
+    fn complete(&mut self, host: u16, hba: u16, bytes: u32, now_ps: u64) -> u64 {
+        let node = self.hosts.node_mut(host);
+        // Channel adapters are on the last bus of the host.
+        let moved_ps = node.buses.last_mut().map_or(now_ps, |bus| bus.occupy(now_ps, bytes.into()));
+        charge_completion(node, moved_ps, hba)
     }
 }
 
@@ -177,6 +181,9 @@ pub(super) fn start(world: &mut World) {
 /// Handles a packet at an InfiniBand interface.
 #[inline(never)]
 pub(super) fn packet(world: &mut World, packet: &Packet) {
+    if packet.pair() & OF_IPOIB != 0 {
+        return super::iscsi::infiniband_packet(world, packet);
+    }
     with(world, |srp, net, parts| srp.packet(net, parts, packet));
 }
 

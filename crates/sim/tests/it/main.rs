@@ -20,6 +20,7 @@ mod host_queue;
 mod host_recovery;
 mod host_servers;
 mod infiniband;
+mod ipoib;
 mod iscsi;
 mod labs;
 mod loop_observed;

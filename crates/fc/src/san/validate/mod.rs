@@ -5,6 +5,7 @@ mod ethernet;
 mod fabric;
 mod fcoe;
 mod infiniband;
+mod ipoib;
 mod joins;
 mod nodes;
 mod reach;
@@ -41,6 +42,7 @@ impl Lab {
         ethernet::validate(self, &mut problems);
         fcoe::validate(self, &mut problems);
         infiniband::validate(self, &mut problems);
+        ipoib::validate(self, &mut problems);
         joins::validate(self, &mut problems);
         virtual_fabrics::validate(self, &mut problems);
         // For a graph with impossible links, reachability would report consequences instead of
