@@ -4,10 +4,10 @@ use super::metric::{Fold, fits, split_fold};
 use super::{
     AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult,
     EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, ExpectationResult, FaultEvent, Finding,
-    HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IscsiSessionResult, LabInfo, LinkDirection,
-    LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult, PrecisionResult, RaidResult, Remedy,
-    Replications, Results, SrpChannelResult, SsdResult, StorageResult, StreamHostResult, StreamResult, SubnetResult,
-    SwitchResult, TraceResult, Victim,
+    GatewayResult, HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IscsiSessionResult, LabInfo,
+    LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult, PrecisionResult,
+    RaidResult, Remedy, Replications, Results, SrpChannelResult, SsdResult, StorageResult, StreamHostResult,
+    StreamResult, SubnetResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -214,6 +214,7 @@ pub fn example() -> Results {
         storage: vec![StorageResult {
             disk_loop_utilisation: Some(0.0),
             controllers: vec![ControllerResult::default()],
+            gateway: Some(GatewayResult::default()),
             adapters: Some(AdapterResult::default()),
             cache: Some(CacheResult::default()),
             data_loss: Some(DataLossResult {

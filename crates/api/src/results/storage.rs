@@ -38,6 +38,9 @@ pub struct StorageResult {
     /// Controllers; empty if there is only one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub controllers: Vec<ControllerResult>,
+    /// Work of a gateway; absent unless its data are on other storage systems.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayResult>,
     /// Buses and interrupts of the ports; absent without `bus` and `interrupt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapters: Option<AdapterResult>,
@@ -60,6 +63,20 @@ pub struct StorageResult {
     /// SSDs, in the order of LUNs and members; empty without `ssd`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ssds: Vec<SsdResult>,
+}
+
+/// Work of a gateway between its hosts and the storage behind it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GatewayResult {
+    /// Commands that it ended and issued again (conventional path).
+    pub conventional: u64,
+    /// Commands that it forwarded PDU by PDU.
+    pub forwarded: u64,
+    /// Commands that it ended early, because of task management or a lost host.
+    pub recalled: u64,
+    /// Fraction of the time in which its processor was busy, 0 to 1.
+    pub cpu_utilisation: f64,
 }
 
 /// One of several controllers of a storage system.

@@ -155,6 +155,7 @@ fn examples() -> Vec<(&'static str, Value)> {
             to_value(StorageResult {
                 disk_loop_utilisation: Some(0.0),
                 controllers: vec![ControllerResult::default()],
+                gateway: Some(GatewayResult::default()),
                 adapters: Some(AdapterResult::default()),
                 cache: Some(CacheResult::default()),
                 data_loss: Some(DataLossResult::default()),
@@ -166,6 +167,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ),
         ("DiskResult", to_value(DiskResult::default())),
         ("SsdResult", to_value(SsdResult::default())),
+        ("GatewayResult", to_value(GatewayResult::default())),
         ("ControllerResult", to_value(ControllerResult::default())),
         ("AdapterResult", to_value(AdapterResult::default())),
         ("CacheResult", to_value(CacheResult::default())),

@@ -1,5 +1,6 @@
 //! Settings of a lab for running on real Ethernet ports with real disks. A simulation ignores them.
 
+use super::gateway::Gateway;
 use super::iscsi::Iscsi;
 use super::port_groups::PortGroupSpec;
 use super::units::Picos;
@@ -38,6 +39,8 @@ pub struct Live {
     /// Storage systems that are iSCSI targets, by index into
     /// [`Lab::storage`](crate::san::Lab::storage).
     pub iscsi: BTreeMap<u16, Iscsi>,
+    /// Gateways, by index into [`Lab::storage`](crate::san::Lab::storage).
+    pub gateways: BTreeMap<u16, Gateway>,
     /// Target port groups. A storage system without any has one group with all its ports,
     /// active/optimized.
     pub port_groups: Vec<PortGroupSpec>,

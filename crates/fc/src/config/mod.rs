@@ -10,6 +10,7 @@ mod ethernet;
 mod fabric;
 mod fault;
 mod fcoe;
+mod gateway;
 mod host_processor;
 mod infiniband;
 mod ipoib;
@@ -42,6 +43,7 @@ pub use fabric::{
 };
 pub use fault::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault};
 pub use fcoe::{FCOE_BUFFER_BYTES, FCOE_MTU, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, TAG_BYTES, VirtualLink};
+pub use gateway::{ForwardingGrain, Gateway, GatewayCost, GatewayHost, GatewayMode};
 pub use host_processor::{
     AdapterProcessor, Affinity, ChannelCost, DriverCost, HostProcessor, PacketCost, StackCost, per_kib,
 };

@@ -156,28 +156,28 @@ fn fcp(element: &Element<'_>, lab: &Lab, live: &Live, names: &Names, lun: u16, s
             sink.error(MISSING_KEY, &element.origin(given), format!("it needs `{missing}` too"), help);
         }
     }
-    let initiator = element.text("host").and_then(|text| host_port(text, lab, live, names, element, sink));
+    let initiator =
+        element.text("host").and_then(|text| host_port(text, lab, live, names, &element.origin("host"), sink));
     let target = element.text("target_port").and_then(|text| target_port(text, lab, live, names, lun, element, sink));
     Some(FcpBackEnd { initiator: initiator?, target: target? })
 }
 
 /// Returns the host port with which the instance logs in. No other part of the lab may use it.
-fn host_port(
+pub(super) fn host_port(
     text: &str,
     lab: &Lab,
     live: &Live,
     names: &Names,
-    element: &Element<'_>,
+    origin: &Origin,
     sink: &mut Sink,
 ) -> Option<Wwpn> {
-    let origin = element.origin("host");
     let accept = |node| matches!(node, Node::Host(_));
-    let end = ports::end(text, names, "host", accept, &origin, sink)?;
+    let end = ports::end(text, names, "host", accept, origin, sink)?;
     let Node::Host(number) = end.node else { return None };
     let host = &lab.hosts[usize::from(number)];
-    let port = one_port(text, end.port, host.hbas.len(), &origin, sink)?;
+    let port = one_port(text, end.port, host.hbas.len(), origin, sink)?;
     let mut refuse = |reason: String, help: &str| {
-        sink.error(HOST_ELSEWHERE, &origin, reason, help);
+        sink.error(HOST_ELSEWHERE, origin, reason, help);
         None
     };
     let name = value::cut(&host.name);
@@ -243,7 +243,7 @@ fn target_port(
 }
 
 /// Returns the number of the named port among `count` ports.
-fn one_port(text: &str, port: Option<u16>, count: usize, origin: &Origin, sink: &mut Sink) -> Option<u16> {
+pub(super) fn one_port(text: &str, port: Option<u16>, count: usize, origin: &Origin, sink: &mut Sink) -> Option<u16> {
     match port {
         Some(port) if usize::from(port) < count => Some(port),
         Some(_) => {

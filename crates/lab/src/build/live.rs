@@ -59,6 +59,7 @@ pub(super) fn build<'d>(
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
         media,
         iscsi,
+        gateways: Default::default(),
         masks: Vec::new(),
         pools: Vec::new(),
         back_ends: Vec::new(),
@@ -67,6 +68,7 @@ pub(super) fn build<'d>(
     live.masks = masks::build(document, lab, &live.media, names, budget, sink);
     live.back_ends = super::back_ends::build(document, lab, &live, names, &pools, budget, sink);
     live.pools = pools;
+    live.gateways = super::gateways::build(lab, &live, names, storage, budget, sink);
     live
 }
 

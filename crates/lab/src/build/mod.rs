@@ -9,6 +9,7 @@ mod ethernet;
 mod expectations;
 mod faults;
 mod fcoe;
+mod gateways;
 mod holes;
 mod infiniband;
 mod interfaces;
@@ -102,7 +103,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let lab_element = single("lab")?;
     let mut budget = Budget::new();
     let (switches, switch_places) = nodes::switches(document, &mut budget, sink);
-    let (hosts, host_places) = nodes::hosts(document, &mut budget, sink);
+    let (hosts, mut host_places) = nodes::hosts(document, &mut budget, sink);
     let (storage, storage_places) = nodes::storage(document, label, &mut budget, sink);
     let mut lab = Lab {
         name: lab_element.text("name").map_or_else(|| stem(label), str::to_owned),
@@ -132,6 +133,8 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let names = nodes::Names::of(&lab);
     loops::resolve(&mut lab, &loop_places, &names, &mut budget, sink);
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
+    gateways::add_nodes(&mut lab, &names, (&mut host_places, &storage_places), &mut budget, sink);
+    let names = nodes::Names::of(&lab);
     let nodes = [&switch_places, &host_places, &storage_places];
     let ethernet_switch_places = ethernet::switches(document, &mut lab, &mut budget, sink);
     lab.infiniband.targets = infiniband::targets(nodes[2]);

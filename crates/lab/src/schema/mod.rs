@@ -7,6 +7,7 @@ mod disk_loops;
 mod ethernet;
 mod fabric;
 mod fault;
+mod gateway;
 mod infiniband;
 mod ipoib;
 mod iscsi;

@@ -1,6 +1,7 @@
 //! Section of storage systems: controller, cache, RAID groups and disks.
 
 use super::disk_loops;
+use super::gateway::GATEWAY;
 use super::infiniband::TARGET as SRP;
 use super::ipoib::STORAGE_KEYS as IPOIB;
 use super::iscsi::ISCSI;
@@ -17,8 +18,8 @@ pub(super) const STORAGE: SectionDef = SectionDef {
     form: Form::Named,
     meaning: "Storage systems: a controller with ports and RAM-disk LUNs. Names as in `[host.NAME]`.",
     also: &["disk", "disks", "array", "device", "devices", "target", "storages"],
-    keys: &join::<{ KEYS.len() + ISCSI.len() + TCP.len() + SRP.len() + IPOIB.len() }>(&[
-        KEYS, &ISCSI, &TCP, &SRP, &IPOIB,
+    keys: &join::<{ KEYS.len() + ISCSI.len() + TCP.len() + SRP.len() + IPOIB.len() + GATEWAY.len() }>(&[
+        KEYS, &ISCSI, &TCP, &SRP, &IPOIB, &GATEWAY,
     ]),
 };
 

@@ -3,9 +3,9 @@
 use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
-    Affinity, Arbitration, Carrier, Congestion, ControllerAccess, Direction, FlowControlModes, Forwarding, IoScheduler,
-    IpoibMode, IslChoice, IslHash, MediumKind, PathPolicy, Priority, ProcessorPriority, ProcessorSharing, Queueing,
-    SubnetRouting, ZoneDefault,
+    Affinity, Arbitration, Carrier, Congestion, ControllerAccess, Direction, FlowControlModes, Forwarding,
+    ForwardingGrain, GatewayMode, IoScheduler, IpoibMode, IslChoice, IslHash, MediumKind, PathPolicy, Priority,
+    ProcessorPriority, ProcessorSharing, Queueing, SubnetRouting, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -354,6 +354,17 @@ words!(MEDIUM, MEDIA: MediumKind {
     "pattern" => MediumKind::Pattern, "nothing: a block reads as a function of its address, and written data are discarded";
     "null" => MediumKind::Null, "nothing: reads return zeros, and written data are discarded";
     "volumes" => MediumKind::Volumes, "virtual disks: those of `[volume.NAME]` and of `sanloom volume`; `luns` and `lun_size` have no effect";
+});
+
+words!(GRAIN, GRAINS: ForwardingGrain {
+    "command" => ForwardingGrain::Command, "all data of a command";
+    "pdu" => ForwardingGrain::Pdu, "the data of a PDU";
+    "frame" => ForwardingGrain::Frame, "the data of a frame";
+});
+
+words!(GATEWAY_MODE, GATEWAY_MODES: GatewayMode {
+    "proxy" => GatewayMode::Proxy, "all hosts share the N_Port of `host`";
+    "transparent" => GatewayMode::Transparent, "each host of `hosts` has a virtual N_Port of its own (NPIV)";
 });
 
 words!(CACHE, CACHES: bool {

@@ -336,6 +336,8 @@ impl Connection {
                     self.slots.release(tag, spare);
                 }
                 Output::Recall(tag) => self.recall(cx, tag),
+                // Block I/O begins when all data have arrived.
+                Output::Arrived { .. } => {}
                 Output::Ends(ends) => {
                     if let Some(behind) = self.behind {
                         cx.shared.ends.push((behind, ConnectionId(self.id), ends));

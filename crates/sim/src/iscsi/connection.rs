@@ -1,5 +1,6 @@
 //! Connections of sessions: open, arrive, send and lose.
 
+use super::forward::{self, Forwarding};
 use super::stream::Stream;
 use super::{Cx, Direction, Iscsi, Job, Load, Machine as Owner, count, initiator, target};
 use crate::tcp::Endpoint;
@@ -28,6 +29,8 @@ pub(super) enum Machine {
     Host(Box<host::Session>),
     TargetLogin(Box<storage::Login>),
     Target(Box<storage::Session>),
+    /// Initiator of a link, which forwards PDUs.
+    Back,
 }
 
 /// One end of a connection.
@@ -56,6 +59,8 @@ pub(super) struct End {
     pub slot: u16,
     /// Block I/O in progress.
     pub ios: u32,
+    /// The forwarding path of a target's session.
+    pub forwarding: Option<Box<Forwarding>>,
 }
 
 impl End {
@@ -74,12 +79,21 @@ impl End {
             over: false,
             slot: u16::MAX,
             ios: 0,
+            forwarding: None,
         }
     }
 
     /// Appends a PDU to the stream.
     pub fn push(&mut self, head: &Head, text: Box<[u8]>) {
-        let mut bhs = Bhs(head.to_bytes());
+        self.push_numbered(Bhs(head.to_bytes()), text);
+    }
+
+    /// Appends the header of a PDU whose data are not text.
+    pub fn push_header(&mut self, bhs: Bhs) {
+        self.push_numbered(bhs, Box::default());
+    }
+
+    fn push_numbered(&mut self, mut bhs: Bhs, text: Box<[u8]>) {
         if let Some(numbers) = &mut self.numbers {
             numbers.number(&mut bhs);
         }
@@ -94,10 +108,10 @@ pub(super) fn is_host(end: u32) -> bool {
 
 /// Opens the connection of a session.
 pub(super) fn open(iscsi: &mut Iscsi, cx: &mut Cx<'_>, session: u32) {
-    let state = &mut iscsi.sessions[session as usize];
-    if state.stage != Stage::Idle {
+    if iscsi.sessions[session as usize].stage != Stage::Idle || !forward::may_open(iscsi, session) {
         return;
     }
+    let state = &mut iscsi.sessions[session as usize];
     state.stage = Stage::Opening;
     let plan = &state.plan;
     let [from, to] = [0, 1].map(|at| Endpoint { config: plan.tcp[at].clone(), interface: plan.interfaces[at] });
@@ -211,7 +225,11 @@ pub(super) fn list_machine(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
         Machine::HostLogin(login) => login.poll_timeout(),
         Machine::Host(session) => session.poll_timeout(),
         Machine::TargetLogin(login) => login.poll_timeout(),
-        Machine::Target(session) => session.poll_timeout(),
+        Machine::Target(session) => {
+            let forwarded = forward::poll_timeout(iscsi.ends[end as usize].forwarding.as_deref());
+            session.poll_timeout().into_iter().chain(forwarded).min()
+        }
+        Machine::Back => None,
     };
     if let Some(at) = at {
         list(iscsi, cx, end, at);
@@ -276,7 +294,10 @@ fn end_machine(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, closes: bool) {
             (state.stage, state.tried) = (Stage::Idle, true);
             let at = cx.net.now() + state.plan.reconnect.as_ns() * 1_000;
             iscsi.agenda.plan(cx.net, at, Job::Connect(session));
-            initiator::lost(iscsi, session, machine);
+            match machine {
+                Machine::Back => forward::link_lost(iscsi, cx, session),
+                machine => initiator::lost(iscsi, session, machine),
+            }
         }
         false => target::lost(iscsi, cx, end, machine),
     }

@@ -1,7 +1,7 @@
 //! The host's side of a session: logins, commands and their results.
 
 use super::connection::{self, Machine, Stage};
-use super::{Cx, Event, Iscsi, Order, Session};
+use super::{Cx, Event, Iscsi, Order, Session, forward};
 use sanloom_fc::fcp::initiator::{AbortReason, Outcome};
 use sanloom_scsi::iscsi::initiator::{self as host, login};
 use sanloom_wire::cdb::status;
@@ -64,7 +64,10 @@ pub(super) fn order(iscsi: &mut Iscsi, cx: &mut Cx<'_>, session: u32, order: Ord
 /// Starts the login on a connection that is open.
 pub(super) fn connected(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     let state = &mut iscsi.ends[end as usize];
-    let config = iscsi.sessions[state.session as usize].plan.login.clone();
+    let session = state.session;
+    let mut config = iscsi.sessions[session as usize].plan.login.clone();
+    config.offers = forward::offers(iscsi, session).unwrap_or(config.offers);
+    let state = &mut iscsi.ends[end as usize];
     state.machine = Machine::HostLogin(Box::new(login::Login::new(cx.now(), config)));
     execute(iscsi, cx, end);
 }
@@ -77,6 +80,7 @@ pub(super) fn pdu(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, head: Head, text
     count.pdus_received += 1;
     count.r2ts += u64::from(matches!(head.header, Header::R2t(_)));
     match &mut state.machine {
+        Machine::Back => return forward::back_pdu(iscsi, cx, end, &head, &text),
         Machine::HostLogin(login) => login.handle(now, login::Input::Pdu { head, text }),
         Machine::Host(session) => {
             session.handle(now, host::Input::Header(head));
@@ -121,6 +125,10 @@ fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
                 Some(login::Output::Failed(_)) => return connection::lose(iscsi, cx, end),
                 Some(login::Output::Done(established)) => {
                     state.layout = established.parameters.layout();
+                    if session.plan.front.is_some() {
+                        session.stage = Stage::Up;
+                        return forward::link_up(iscsi, cx, end, &established);
+                    }
                     let machine = host::Session::new(now, established, session.plan.timeouts);
                     state.machine = Machine::Host(Box::new(machine));
                     (session.stage, session.tried) = (Stage::Up, true);

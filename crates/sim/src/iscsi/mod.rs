@@ -22,6 +22,7 @@
 //! | `initiator` | the host's machines |
 //! | `router` | routers between Ethernet and InfiniBand |
 //! | `target` | the storage system's machines |
+//! | `forward` | PDUs between hosts and back ends |
 //!
 //! # Simplifications
 //!
@@ -31,6 +32,7 @@
 mod adapter;
 mod connection;
 mod count;
+mod forward;
 mod initiator;
 mod plan;
 mod render;
@@ -40,6 +42,7 @@ mod target;
 
 pub use adapter::{Direction, Load};
 pub use count::SessionCount;
+pub use forward::{Front, Shared};
 pub use plan::{AdapterPlan, IscsiPlan, Machine, RouterPlan, SessionPlan, TargetPlan};
 pub use router::RouterCount;
 pub use stream::Pdu;
@@ -54,6 +57,7 @@ use adapter::Adapter;
 use connection::{End, Stage};
 use router::Router;
 use sanloom_fc::fcp::initiator::Outcome;
+use sanloom_scsi::iscsi::forward::Forward;
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::iscsi::target::Directory;
 use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
@@ -74,6 +78,16 @@ pub trait Around {
     fn submit(&mut self, net: &mut Net, storage: u16, owner: u16, io: &Io) -> Option<IoStatus>;
     /// Removes block I/O that waits and whose task has ended. Returns false if it continues.
     fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool;
+    /// Ends block I/O early whose task has ended.
+    fn recall(&mut self, _net: &mut Net, _storage: u16, _owner: u16, _tag: IoTag) {}
+    /// Returns the parts of a switch that its two paths share; `None` for other storage systems.
+    fn shared(&mut self, _storage: u16) -> Option<Shared<'_>> {
+        None
+    }
+    /// Gives the processor of a switch the work of forwarded PDUs, and continues its commands.
+    fn forwarded(&mut self, _net: &mut Net, _storage: u16, _pdus: u64, _bytes: u64) {}
+    /// Takes note that the first `bytes` bytes of the data of a write have arrived.
+    fn arrived(&mut self, _net: &mut Net, _storage: u16, _owner: u16, _tag: IoTag, _bytes: u32) {}
     /// Passes a notice of the device to one of its Fibre Channel ports.
     fn notify(&mut self, net: &mut Net, storage: u16, port: u16, notice: Notice);
     /// Gives work to the processor behind an interface. Returns the time of its end in ps.
@@ -114,6 +128,15 @@ pub enum Event {
     },
 }
 
+/// The host of a session, for its storage system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Index of the host.
+    pub host: u16,
+    /// Longest data segment that it accepts, in bytes.
+    pub segment_bytes: u32,
+}
+
 /// Work that is due at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Job {
@@ -146,6 +169,10 @@ struct Session {
     in_flight: u32,
     /// Commands that wait for others to end.
     waiting: VecDeque<Command>,
+    /// Forwarding paths of earlier connections with lost writes.
+    lost: Vec<Forward>,
+    /// Commands that earlier connections forwarded.
+    forwarded: u64,
     count: SessionCount,
     /// Counters at the end of the warm-up.
     before: SessionCount,
@@ -217,11 +244,13 @@ impl Iscsi {
             slots: Slots::default(),
             ending: Vec::new(),
         };
-        let session = |plan| Session {
-            plan,
+        let session = |plan: SessionPlan| Session {
             stage: Stage::Idle,
             end: u32::MAX,
-            tried: false,
+            tried: plan.front.is_some(),
+            lost: Vec::new(),
+            forwarded: 0,
+            plan,
             renamed: Vec::new(),
             next_name: 0,
             in_flight: 0,
@@ -324,6 +353,29 @@ impl Iscsi {
         status: IoStatus,
     ) {
         target::io_done(self, &mut Cx { net, around }, (storage, owner), tag, status);
+    }
+
+    /// Passes on the first `bytes` bytes of a read whose block I/O continues.
+    pub fn io_data(
+        &mut self,
+        net: &mut Net,
+        around: &mut dyn Around,
+        storage: u16,
+        owner: u16,
+        (tag, bytes): (IoTag, u32),
+    ) {
+        target::io_data(self, &mut Cx { net, around }, (storage, owner), tag, bytes);
+    }
+
+    /// Returns the host of a session of a storage system, by the number with which its block I/O
+    /// is submitted.
+    pub fn peer(&self, storage: u16, owner: u16) -> Option<Peer> {
+        target::peer(self, storage, owner)
+    }
+
+    /// Returns the commands that the sessions of a switch have forwarded since the first login.
+    pub fn forwarded(&self, storage: u16) -> u64 {
+        forward::count(self, storage)
     }
 
     /// Passes a notice of a device to the sessions at one of its portals.

@@ -1,8 +1,9 @@
 //! Sessions and targets of a lab as values.
 
+use super::forward::Front;
 use crate::tcp::IpoibPlan;
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
-use sanloom_scsi::iscsi::target::Node;
+use sanloom_scsi::iscsi::target::{Limits, Node};
 use sanloom_scsi::time::Span;
 use sanloom_transport::tcp::Config;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub struct SessionPlan {
     pub address: String,
     /// Time from the loss of the connection until the next one is opened.
     pub reconnect: Span,
+    /// Session of a host for which it forwards PDUs, if it does.
+    pub front: Option<Front>,
 }
 
 /// Targets of a storage system.
@@ -64,6 +67,8 @@ pub struct TargetPlan {
     pub fc_ports: u16,
     /// Number of portals.
     pub portals: u16,
+    /// Limits of each session.
+    pub limits: Limits,
 }
 
 /// Owner of an interface.

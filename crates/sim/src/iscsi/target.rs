@@ -1,11 +1,9 @@
 //! The storage system's side of a session.
 
 use super::connection::{self, Machine};
-use super::{Cx, Iscsi, SESSION, System};
+use super::{Cx, Iscsi, Peer, SESSION, System, forward};
 use sanloom_scsi::iscsi::sequence::Statuses;
-use sanloom_scsi::iscsi::target::{
-    ConnectionId, Destination, Established, Input, Limits, Login, Output, Session, login,
-};
+use sanloom_scsi::iscsi::target::{ConnectionId, Destination, Established, Input, Login, Output, Session, login};
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::time::Span;
 use sanloom_wire::iscsi::Head;
@@ -85,6 +83,9 @@ pub(super) fn pdu(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, head: Head, text
     if matches!(iscsi.ends[end as usize].machine, Machine::TargetLogin(_)) {
         return log_in(iscsi, cx, end, login::Input::Pdu { head, text });
     }
+    if !forward::host_pdu(iscsi, cx, end, &head, &text) {
+        return;
+    }
     input(iscsi, cx, end, Input::Header(head));
     let Machine::Target(session) = &iscsi.ends[end as usize].machine else { return };
     if head.data_bytes > 0 {
@@ -101,7 +102,10 @@ pub(super) fn pdu(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, head: Head, text
 pub(super) fn timeout(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     match iscsi.ends[end as usize].machine {
         Machine::TargetLogin(_) => log_in(iscsi, cx, end, login::Input::Timeout),
-        _ => input(iscsi, cx, end, Input::Timeout),
+        _ => {
+            forward::timeout(iscsi, cx, end);
+            input(iscsi, cx, end, Input::Timeout);
+        }
     }
 }
 
@@ -133,15 +137,16 @@ fn begin(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, established: Established)
     }
     let (storage, port) = portal(iscsi, end);
     let Some(system) = system(iscsi, storage) else { return };
-    let (slot, node) = (system.slots.take(end), system.plan.node.clone());
+    let (slot, node, limits) = (system.slots.take(end), system.plan.node.clone(), system.plan.limits);
     let state = &mut iscsi.ends[end as usize];
     state.slot = slot;
     state.layout = established.parameters.layout();
     state.numbers = Some(Statuses::new(established.stat_sn));
     let now = cx.now();
     let device = Some((port, cx.around.device(storage)));
-    let session = Session::new(now, established, node, Limits::default(), device);
+    let session = Session::new(now, established, node, limits, device);
     state.machine = Machine::Target(Box::new(session));
+    forward::begin(iscsi, cx, end);
 }
 
 /// Passes an input to the session of an end, and executes its outputs.
@@ -154,7 +159,7 @@ fn input(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, input: Input) {
     }
 }
 
-fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16) {
+pub(super) fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16) {
     let now = cx.now();
     loop {
         let state = &mut iscsi.ends[end as usize];
@@ -169,8 +174,16 @@ fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16) {
                 let bytes = vec![0; bytes as usize];
                 session.handle(now, Input::Parameters { tag, bytes }, Some(cx.around.device(storage)));
             }
-            // No virtual disk forwards PDUs here.
-            Output::Release(_) | Output::Recall(_) => {}
+            Output::Release(_) => {}
+            Output::Recall(tag) => {
+                let owner = owner(iscsi, end);
+                cx.around.recall(cx.net, storage, owner, tag);
+                forward::recall(iscsi, cx, end, tag);
+            }
+            Output::Arrived { tag, bytes } => {
+                let owner = owner(iscsi, end);
+                cx.around.arrived(cx.net, storage, owner, tag, bytes);
+            }
             Output::Cancel(tag) => cancel(iscsi, cx, end, storage, tag),
             Output::Ends(ends) => end_others(iscsi, cx, end, storage, ends),
             Output::Reset => {
@@ -214,8 +227,10 @@ fn submit(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16, io: &Io) {
 }
 
 fn cancel(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16, tag: IoTag) {
-    if cx.around.cancel(cx.net, storage, owner(iscsi, end), tag) {
-        iscsi.ends[end as usize].ios -= 1;
+    let owner = owner(iscsi, end);
+    match cx.around.cancel(cx.net, storage, owner, tag) {
+        true => iscsi.ends[end as usize].ios -= 1,
+        false => cx.around.recall(cx.net, storage, owner, tag),
     }
 }
 
@@ -295,6 +310,28 @@ pub(super) fn io_done(iscsi: &mut Iscsi, cx: &mut Cx<'_>, (storage, owner): (u16
     }
 }
 
+/// Passes on read data of block I/O that continues.
+pub(super) fn io_data(iscsi: &mut Iscsi, cx: &mut Cx<'_>, (storage, owner): (u16, u16), tag: IoTag, bytes: u32) {
+    if let Some(end) = end_of(iscsi, storage, owner) {
+        input(iscsi, cx, end, Input::IoData { tag, bytes });
+        connection::send(iscsi, cx, end, 0);
+    }
+}
+
+/// Returns the host of a session.
+pub(super) fn peer(iscsi: &Iscsi, storage: u16, owner: u16) -> Option<Peer> {
+    let state = &iscsi.ends[end_of(iscsi, storage, owner)? as usize];
+    let Machine::Target(session) = &state.machine else { return None };
+    let host = iscsi.sessions[state.session as usize].plan.host;
+    Some(Peer { host, segment_bytes: session.parameters().send_bytes })
+}
+
+/// Returns the end of a session, by the number of its block I/O.
+fn end_of(iscsi: &Iscsi, storage: u16, owner: u16) -> Option<u32> {
+    let system = iscsi.systems.get(usize::from(storage))?.as_ref()?;
+    system.slots.end((owner & !SESSION) / system.plan.portals.max(1))
+}
+
 fn free_slot(iscsi: &mut Iscsi, storage: u16, slot: u16) {
     if let Some(system) = system(iscsi, storage) {
         system.slots.free(slot);
@@ -304,10 +341,11 @@ fn free_slot(iscsi: &mut Iscsi, storage: u16, slot: u16) {
 /// Ends the session of a lost connection.
 pub(super) fn lost(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, machine: Machine) {
     let Machine::Target(mut session) = machine else { return };
+    forward::host_lost(iscsi, cx, end);
     let (storage, _) = portal(iscsi, end);
     session.close(Some(cx.around.device(storage)));
     while let Some(output) = session.poll_output() {
-        if let Output::Cancel(tag) = output {
+        if let Output::Cancel(tag) | Output::Recall(tag) = output {
             cancel(iscsi, cx, end, storage, tag);
         }
     }

@@ -3,7 +3,7 @@
 use super::view::{View, latency};
 use crate::world::{ControllerCount, Disks, StorageNode};
 use sanloom_api::results::measure::{mean_level, per_s};
-use sanloom_api::results::{AdapterResult, ControllerResult, DiskResult, StorageResult};
+use sanloom_api::results::{AdapterResult, ControllerResult, DiskResult, GatewayResult, StorageResult};
 use sanloom_fc::config::Storage;
 
 fn disks(view: &View<'_>, storage: &StorageNode, config: &Storage) -> Vec<DiskResult> {
@@ -33,8 +33,9 @@ fn utilisation(view: &View<'_>, busy_ps: u128, servers: u32) -> f64 {
 
 pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
     let pairs = view.world.storage.systems.iter().zip(&view.world.lab.storage);
-    pairs
-        .map(|(storage, config)| {
+    (0..)
+        .zip(pairs)
+        .map(|(number, (storage, config))| {
             let controller = &storage.controller;
             let ([reads, writes], [read_bytes, written_bytes]) = (storage.ios, storage.bytes);
             let servers = config.service.servers.saturating_mul(config.controllers.count.max(1).into());
@@ -53,6 +54,12 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                 latency: latency(&controller.latency),
                 waiting: latency(&controller.waiting),
                 controllers: controllers(view, storage, config),
+                gateway: crate::world::gateway_count(view.world, number).map(|count| GatewayResult {
+                    conventional: count.conventional,
+                    forwarded: count.forwarded,
+                    recalled: count.recalled,
+                    cpu_utilisation: count.busy,
+                }),
                 adapters: storage.adapters.as_deref().map(|adapters| AdapterResult {
                     bus_utilisation: adapters.bus_utilisation(view.now_ps),
                     cpu_utilisation: adapters.cpu_utilisation(view.now_ps),

@@ -16,6 +16,7 @@ use super::partners::Partners;
 use super::path::{Paths, Served, SystemPlan};
 use super::plane_faults::PlaneFaults;
 use super::quality::Quality;
+use super::relay::Relay;
 use super::schedule;
 use super::srp::SrpPorts;
 use super::storage::Controller;
@@ -43,6 +44,7 @@ use sanloom_scsi::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig}
 use sanloom_storage::backstore;
 use sanloom_storage::disk::{Disk, DiskConfig, WritePolicy};
 use sanloom_storage::flash::Drive;
+use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -76,7 +78,7 @@ impl World {
         let mut storage = plan.storage();
         let switches = plan.tcp.has_sessions().then(|| {
             let first = plan.tcp.ports().len() as u32;
-            Box::new(Switches::new(&lab, first, plan.timers.iscsi + Iscsi::TIMERS - 1))
+            Box::new(Switches::new(&lab, first, plan.gateway_timer(), &|name| plan.nport_of(name)))
         });
         let iscsi = plan.tcp.has_sessions().then(|| {
             let agenda = plan.timers.iscsi + 1;
@@ -85,6 +87,7 @@ impl World {
         });
         let channel_timer = plan.timers.srp + 1;
         hosts.tcp = TcpOrders::new(plan.tcp.ports(), plan.timers.iscsi + 1, plan.srp.ports(), channel_timer);
+        hosts.relay = Relay::new(&lab, &plan.owners, plan.in_order(), plan.gateway_timer());
         let srp = plan.srp.has_channels().then(|| {
             storage.srp.timer = Some(channel_timer);
             Box::new(Srp::new(plan.srp.srp.clone(), plan.timers.srp))
@@ -130,6 +133,20 @@ impl Plan<'_> {
     /// Returns the index of an N_Port among the virtual ports, or `None` for a physical one.
     fn virtual_number(&self, nport: usize) -> Option<usize> {
         nport.checked_sub(self.physical)
+    }
+
+    /// Returns the timer of gateways, the last one of iSCSI.
+    fn gateway_timer(&self) -> u32 {
+        self.timers.iscsi + Iscsi::TIMERS - 1
+    }
+
+    /// Returns the N_Port of a host with a port name.
+    fn nport_of(&self, name: Wwpn) -> Option<u16> {
+        let has_name = |owner: &Owner| {
+            let Owner::Host { host, hba } = *owner else { return false };
+            self.lab.hosts[usize::from(host)].hbas[usize::from(hba)].wwpn == name
+        };
+        self.owners.iter().position(has_name).map(|nport| nport as u16)
     }
 
     /// Returns whether frames of an exchange arrive in the order in which they were sent.

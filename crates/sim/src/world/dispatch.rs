@@ -3,6 +3,7 @@
 use super::adapter;
 use super::host::{Due, PathTest};
 use super::nports::Owner;
+use super::relay;
 use super::{World, instant_of, ps_of};
 use crate::net::{FrameRef, NEVER};
 use sanloom_fc::exchange::{Route, route};
@@ -107,6 +108,9 @@ impl World {
                 Some(Due::Received { nport, plane, frame }) => {
                     self.net.release(plane, self.net.now());
                     self.accept_data(nport, frame);
+                    if relay::is_streaming(&self.hosts, nport) {
+                        relay::data_arrived(&mut self.hosts, &mut self.net, nport, frame.ox_id());
+                    }
                 }
                 Some(Due::LogOut) => self.log_out_machine(host),
                 Some(Due::ResetHba { nport }) => self.reset_hba(nport),
@@ -150,6 +154,7 @@ impl World {
             }
             Owner::Host { host, hba } if remote.target => {
                 let (hosts, mut env) = self.split_hosts();
+                relay::remote_up(hosts, &mut env, nport, remote.wwpn, (port_id, frame_size_bytes));
                 hosts.path_up(&mut env, (host, hba), remote.wwpn, (port_id, frame_size_bytes));
             }
             Owner::Storage { .. } | Owner::Host { .. } => {}
@@ -160,6 +165,7 @@ impl World {
         match self.nports.node(nport).owner {
             Owner::Host { host, hba } => {
                 let (hosts, mut env) = self.split_hosts();
+                relay::remote_down(hosts, &mut env, nport, wwpn);
                 hosts.path_down(&mut env, (host, hba), wwpn, port_id);
             }
             Owner::Storage { .. } => self.storage.remote_down(&mut self.net, nport, port_id),
@@ -205,7 +211,16 @@ fn receive_over_bus(world: &mut World, plane: u16, nport: u16, frame: FrameRef) 
     match node.owner {
         Owner::Host { .. } => {
             let (hosts, mut env) = world.split_hosts();
-            hosts.receive_over_bus(&mut env, plane, nport, frame)
+            if hosts.receive_over_bus(&mut env, plane, nport, frame) {
+                return true;
+            }
+            if !relay::is_streaming(&world.hosts, nport) {
+                return false;
+            }
+            world.net.release(plane, world.net.now());
+            world.accept_data(nport, frame);
+            relay::data_arrived(&mut world.hosts, &mut world.net, nport, frame.ox_id());
+            true
         }
         Owner::Storage { .. } if frame.d_id() == node.port_id && !frame.from_responder() => {
             adapter::receive(&mut world.storage, &mut world.net, nport, frame)

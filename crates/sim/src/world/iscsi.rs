@@ -3,17 +3,20 @@
 use super::World;
 use super::ethernet::tcp_config;
 use super::host::{Hosts, TcpPort, charge_tcp, tcp_event};
+use super::relay;
 use super::target::{Storage, notify_session};
 use super::volumes::{self, BackSession, Switches};
-use crate::iscsi::{AdapterPlan, Around, Event, Iscsi, IscsiPlan, Load, Machine, SessionPlan, TargetPlan};
+use crate::iscsi::{
+    AdapterPlan, Around, Direction, Event, Front, Iscsi, IscsiPlan, Load, Machine, SessionPlan, Shared, TargetPlan,
+};
 use crate::net::Net;
 use crate::net::ethernet::Packet;
-use sanloom_fc::config::{self, BackEndTarget, EthernetNode};
+use sanloom_fc::config::{self, BackEndTarget, EthernetNode, ForwardingGrain};
 use sanloom_fc::fcp::target::Input;
 use sanloom_fc::san::{IpWay, IscsiPaths, Lab};
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
 use sanloom_scsi::iscsi::parameters::Offers;
-use sanloom_scsi::iscsi::target::{Access, Node, Portal, Target};
+use sanloom_scsi::iscsi::target::{Access, Limits, Node, Portal, Target};
 use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::time::Span;
 use std::sync::Arc;
@@ -26,6 +29,9 @@ const LOGIN_TIME: Span = Span::from_secs(15);
 const PING: Span = Span::from_secs(5);
 /// Time from the loss of a connection to the next one (DefaultTime2Wait, RFC 7143, section 13.15).
 const RECONNECT: Span = Span::from_secs(2);
+
+/// Time from the loss of a session that forwards PDUs to the next one, as in a live run.
+const LINK_RECONNECT: Span = Span::from_ms(100);
 
 /// Returns the longest time from the failure of a path to the failure of the next login over it.
 pub fn recovery() -> Span {
@@ -73,6 +79,8 @@ impl TcpPlan {
         plan.hosts = plan.iscsi.sessions.len();
         let backs = volumes::sessions(lab).into_iter();
         plan.iscsi.sessions.extend(backs.filter_map(|back| back_session(lab, &paths.iscsi, back)));
+        let links = links(lab, &paths.iscsi, &plan.iscsi.sessions[..plan.hosts]);
+        plan.iscsi.sessions.extend(links);
         let target = |(storage, portals): (u16, &u16)| (*portals > 0).then(|| target(lab, storage, *portals)).flatten();
         plan.iscsi.targets = (0..).zip(&plan.portals).map(target).collect();
         let adapter = |end: EthernetNode| match end {
@@ -181,7 +189,30 @@ fn session(lab: &Lab, (host, hba): (u16, u16), storage: u16, way: &IpWay) -> Opt
         depth: config.iscsi.queue_depth.into(),
         address: address(target, portal),
         reconnect: RECONNECT,
+        front: None,
     })
+}
+
+/// Returns the sessions with which virtualization switches forward PDUs: one for each session of a
+/// host and back-end target.
+fn links(lab: &Lab, paths: &IscsiPaths<'_>, hosts: &[SessionPlan]) -> Vec<SessionPlan> {
+    let mut links = Vec::new();
+    for (number, host) in (0..).zip(hosts) {
+        let forwards = lab.live.iscsi.get(&host.storage).is_some_and(|own| own.forward);
+        let backs = volumes::sessions(lab).into_iter().filter(|back| forwards && back.switch == host.storage);
+        for (at, back) in (0..).zip(backs) {
+            let Some(plan) = back_session(lab, paths, back) else { continue };
+            let (units, elsewhere) = volumes::units_of(lab, back);
+            let [high, low] = (number as u16).to_be_bytes();
+            links.push(SessionPlan {
+                login: LoginConfig { isid: [0x80, 0, 1, high, low, at], ..plan.login },
+                reconnect: LINK_RECONNECT,
+                front: Some(Front { session: number, back: at, units, elsewhere }),
+                ..plan
+            });
+        }
+    }
+    links
 }
 
 /// Returns the session of a virtualization switch with a back-end target.
@@ -220,6 +251,7 @@ fn back_session(lab: &Lab, paths: &IscsiPaths<'_>, back: BackSession) -> Option<
         depth: u32::from(target.queue_depth),
         address: address(target, portal),
         reconnect: RECONNECT,
+        front: None,
     })
 }
 
@@ -240,6 +272,11 @@ fn target(lab: &Lab, storage: u16, portals: u16) -> Option<TargetPlan> {
         node: Arc::new(Node { targets: vec![target], ..Node::default() }),
         fc_ports: lab.storage[usize::from(storage)].ports.len() as u16,
         portals,
+        limits: Limits {
+            recalls: volumes::is_gateway(lab, storage),
+            streams: lab.live.gateways.get(&storage).is_some_and(|own| own.grain != ForwardingGrain::Command),
+            ..Limits::default()
+        },
     })
 }
 
@@ -275,6 +312,29 @@ impl Around for Parts<'_> {
         cancelled
     }
 
+    fn recall(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) {
+        if let Some(switches) = &mut self.switches {
+            switches.recall(net, storage, owner, tag);
+        }
+    }
+
+    fn shared(&mut self, storage: u16) -> Option<Shared<'_>> {
+        let (volumes, disks) = self.switches.as_mut()?.volumes(storage)?;
+        Some(Shared { device: &mut self.storage.systems[usize::from(storage)].device, volumes, disks })
+    }
+
+    fn forwarded(&mut self, net: &mut Net, storage: u16, pdus: u64, bytes: u64) {
+        if let Some(switches) = &mut self.switches {
+            switches.forwarded(net, storage, pdus, bytes);
+        }
+    }
+
+    fn arrived(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag, bytes: u32) {
+        if let Some(switches) = &mut self.switches {
+            switches.data_arrived(net, storage, owner, tag, bytes);
+        }
+    }
+
     fn notify(&mut self, net: &mut Net, storage: u16, port: u16, notice: Notice) {
         match self.storage.systems[usize::from(storage)].nports.get(usize::from(port)).copied() {
             Some(nport) => self.storage.handle(net, nport, Input::Notice(notice)),
@@ -285,7 +345,10 @@ impl Around for Parts<'_> {
     fn work(&mut self, owner: Machine, now_ps: u64, interface: u16, load: Load) -> u64 {
         match owner {
             Machine::Host(host) => charge_tcp(self.hosts.node_mut(host), now_ps, interface, load),
-            Machine::Storage(_) => now_ps,
+            Machine::Storage(storage) => match &mut self.switches {
+                Some(switches) if load.direction == Direction::Send => switches.work(storage, now_ps),
+                _ => now_ps,
+            },
         }
     }
 }
@@ -310,6 +373,14 @@ fn with(world: &mut World, call: impl FnOnce(&mut Iscsi, &mut Net, &mut Parts<'_
             iscsi.order(net, &mut Parts { hosts, storage, switches: Some(switches) }, session, order);
         } else if let Some((system, owner, tag, status)) = switches.ended.pop_front() {
             iscsi.io_done(net, &mut Parts { hosts, storage, switches: Some(switches) }, system, owner, tag, status);
+        } else if let Some((system, owner, tag, bytes)) = switches.passed.pop_front() {
+            let parts = &mut Parts { hosts, storage, switches: Some(switches) };
+            iscsi.io_data(net, parts, system, owner, (tag, bytes));
+        } else if let Some(report) = hosts.relay.poll() {
+            switches.relayed(net, report);
+        } else if let Some(order) = switches.relay_orders.pop_front() {
+            let (hosts, mut env) = world.split_hosts();
+            relay::order(hosts, &mut env, order);
         } else {
             return;
         }
@@ -339,7 +410,8 @@ pub(super) fn infiniband_packet(world: &mut World, packet: &crate::net::infiniba
 pub(super) fn timer(world: &mut World, timer: u32) {
     with(world, |iscsi, net, parts| {
         while let Some((storage, ended)) = parts.storage.tcp.ended.pop_front() {
-            if !parts.switches.as_mut().is_some_and(|switches| switches.begin(net, storage, &ended)) {
+            let peer = iscsi.peer(storage, ended.nport);
+            if !parts.switches.as_mut().is_some_and(|switches| switches.begin(net, storage, &ended, peer)) {
                 iscsi.io_done(net, parts, storage, ended.nport, ended.tag, ended.status);
             }
         }

@@ -51,6 +51,7 @@ mod path;
 mod plane_faults;
 mod processor;
 mod quality;
+mod relay;
 mod schedule;
 mod srp;
 mod station;
@@ -78,6 +79,7 @@ pub use plane_faults::PlaneFaults;
 pub(crate) use srp::ports as channel_ports;
 pub use storage::{Controller, Ended};
 pub use target::{Storage, StorageNode};
+pub use volumes::{GatewayCount, gateway_count};
 
 use crate::iscsi::Iscsi;
 use crate::net::{Net, NetEvent, parts};
@@ -336,6 +338,7 @@ impl World {
         self.loops.restart(now);
         self.iscsi.iter_mut().for_each(|iscsi| iscsi.restart());
         self.srp.iter_mut().for_each(|srp| srp.restart());
+        volumes::restart(self);
         self.net.restart_counts();
         self.baseline = Baseline::read(&self.net);
         self.downtimes.begin_measurement(now);

@@ -1,32 +1,42 @@
-//! Virtualization switches of document 003 with the conventional path: storage systems whose LUNs
-//! are virtual disks on LUNs of other storage systems.
+//! Gateways: storage systems whose data are on other storage systems. The LUNs of a virtualization
+//! switch (document 003) are virtual disks; those of a gateway in front of Fibre Channel may be the
+//! LUNs of an array.
 //!
 //! ```text
 //!   host -> target::Session -> controller -> volume::Volumes -> sessions to back ends
+//!                                        `-----------------`--> FcpInitiator of its host (relay)
 //! ```
 //!
-//! The processor of the switch is its controller: each command of a host takes its service time. A
-//! back end that is lost has `retry` to return; requests to it wait.
+//! A command of a host takes the service time of the controller, then the time of the processor of
+//! the gateway. Requests to virtual disks wait for a lost back end as long as `retry` says; on the
+//! LUNs of an array, a lost path is answered with BUSY, so that hosts repeat the command.
 
+use super::World;
+use super::relay::{RelayCommand, RelayOrder, Relayed};
 use super::storage::Ended;
-use crate::iscsi::{Event, Order};
+use crate::host::FifoServer;
+use crate::iscsi::{Event, Order, Peer};
 use crate::net::Net;
-use sanloom_fc::config::{BackEndTarget, EthernetNode, MediumKind};
+use sanloom_fc::config::{BackEndTarget, EthernetNode, Gateway, GatewayMode, MediumKind};
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_fc::san::Lab;
-use sanloom_scsi::disk::{Done, Error, ErrorKind, Op, Request};
+use sanloom_scsi::disk::{Done, Error, ErrorKind, Op, Request, WriteCache};
+use sanloom_scsi::iscsi::forward::BackUnit;
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::map::{LunConfig, LunId, Map, PoolConfig, PoolId, VolumeId};
-use sanloom_scsi::scsi::{DataDirection, Io, IoStatus, IoTag};
-use sanloom_scsi::volume::{Output, VolumeIo, Volumes};
+use sanloom_scsi::scsi::{DataDirection, Io, IoOp, IoStatus, IoTag};
+use sanloom_scsi::volume::{Buffer, Output, VolumeIo, Volumes};
 use sanloom_wire::cdb::{Cdb, status};
-use sanloom_wire::lun;
+use sanloom_wire::{Wwpn, lun};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bit of a tag that may be used again in the same session.
 const AGAIN: u64 = 1 << 63;
 /// Delay before a request that a back end refused is sent again, in ps.
 const RETRY_PS: u64 = 10_000_000_000;
+/// Bits of the number of a relayed command that hold the tag of its request; the index of the
+/// storage system is above.
+const TAG_BITS: u32 = 44;
 
 /// A session of a virtualization switch with a back-end target.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -42,7 +52,7 @@ pub(super) struct BackSession {
 /// Returns the sessions of all virtualization switches with their back ends.
 pub(super) fn sessions(lab: &Lab) -> Vec<BackSession> {
     let mut sessions = BTreeSet::new();
-    let switches: Vec<u16> = (0..lab.storage.len() as u16).filter(|storage| is_switch(lab, *storage)).collect();
+    let switches: Vec<u16> = (0..lab.storage.len() as u16).filter(|storage| has_volumes(lab, *storage)).collect();
     if switches.is_empty() || lab.ethernet_links.is_empty() {
         return Vec::new();
     }
@@ -61,8 +71,13 @@ pub(super) fn sessions(lab: &Lab) -> Vec<BackSession> {
 }
 
 /// Returns whether the LUNs of a storage system are virtual disks.
-pub(super) fn is_switch(lab: &Lab, storage: u16) -> bool {
+fn has_volumes(lab: &Lab, storage: u16) -> bool {
     lab.live.medium(storage).kind == MediumKind::Volumes
+}
+
+/// Returns whether the data of a storage system are on others.
+pub(super) fn is_gateway(lab: &Lab, storage: u16) -> bool {
+    has_volumes(lab, storage) || lab.live.gateways.get(&storage).is_some_and(|gateway| gateway.through.is_some())
 }
 
 /// Returns the storage system of a back end and the number of its first portal there.
@@ -76,39 +91,99 @@ fn target_of(lab: &Lab, target: &BackEndTarget) -> Option<(u16, u16)> {
 /// A request to a back end.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
+    job: u64,
     lun: LunId,
     request: Request,
+    /// Offset of its data in those of the job, in bytes; `None`: they are not those of the host.
+    at: Option<u32>,
     /// Time at which it fails if its session is lost, in ps.
     until_ps: Option<u64>,
 }
 
+/// Way to a back end.
+#[derive(Clone, Copy, Debug)]
+enum Route {
+    /// Session with this number among all sessions of the lab.
+    Session(u32),
+    /// Target port, with the N_Port of the gateway; `None`: that of the host.
+    Fabric(Option<u16>, Wwpn),
+}
+
 /// A LUN of a back end.
 struct BackLun {
-    /// Number of the session among all sessions of the lab.
-    session: u32,
+    route: Route,
     lun: u16,
     block_bytes: u32,
-    /// Time for which requests wait for a lost session, in ps.
+    /// Time for which requests wait for a lost path, in ps.
     retry_ps: u64,
 }
 
-/// A virtualization switch.
+/// A command of a host after the controller.
+struct Job {
+    owner: u16,
+    io: Io,
+    /// N_Port of the host in transparent mode.
+    nport: Option<u16>,
+    /// Data that are passed on together, in bytes; `None`: all of them.
+    grain: Option<u32>,
+    /// Requests with data of the host: offset, length and bytes that have arrived.
+    pieces: Vec<(u32, u32, u32)>,
+    /// Read data that were passed to the host, in bytes.
+    passed: u32,
+}
+
+/// A gateway.
 struct Switch {
+    gateway: Gateway,
+    /// Frame size of the fabric in bytes.
+    frame_bytes: u32,
     volumes: Volumes,
     /// Volumes by LUN.
     units: BTreeMap<u16, VolumeId>,
     luns: Vec<BackLun>,
+    /// Virtual N_Ports by host.
+    nports: BTreeMap<u16, u16>,
     /// Commands at the controller, by session and tag.
     arrived: BTreeMap<(u16, IoTag), Io>,
-    /// Jobs with the session and tag of their command.
-    jobs: BTreeMap<u64, (u16, IoTag)>,
+    /// Write data that have arrived before their command is complete, by session and tag.
+    data: BTreeMap<(u16, IoTag), u32>,
+    jobs: BTreeMap<u64, Job>,
+    by_task: BTreeMap<(u16, IoTag), u64>,
     next_job: u64,
+    /// Tag of the next request of a LUN that is no virtual disk.
+    next_request: u64,
     requests: BTreeMap<u64, Pending>,
     /// Requests that are sent again, or fail, at a time in ps.
     due: BTreeSet<(u64, u64)>,
+    /// Jobs that the processor has prepared at a time in ps.
+    prepared: BTreeSet<(u64, u64)>,
+    processor: FifoServer,
+    /// Commands that took this path.
+    commands: u64,
+    /// Commands that were ended early.
+    recalled: u64,
+    /// Volume behind each unit.
+    disks: Vec<Option<VolumeId>>,
+    /// Time of forwarded PDUs that the processor has not begun, in ps.
+    owed_ps: u64,
+    /// Forwarded commands at the end of the warm-up.
+    forwarded_before: u64,
 }
 
-/// All virtualization switches of a lab.
+/// Work of one gateway since the end of the warm-up.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct GatewayCount {
+    /// Commands that the gateway ended and issued again.
+    pub conventional: u64,
+    /// Commands that it forwarded PDU by PDU.
+    pub forwarded: u64,
+    /// Commands that it ended early.
+    pub recalled: u64,
+    /// Busy share of the processor.
+    pub busy: f64,
+}
+
+/// All gateways of a lab.
 #[derive(Default)]
 pub(super) struct Switches {
     switches: BTreeMap<u16, Switch>,
@@ -117,29 +192,81 @@ pub(super) struct Switches {
     /// Switch of each session from `first` on.
     owners: Vec<u16>,
     pub orders: VecDeque<(u32, Order)>,
+    pub relay_orders: VecDeque<RelayOrder>,
     /// Commands that have ended: switch, session, tag and status.
     pub ended: VecDeque<(u16, u16, IoTag, IoStatus)>,
+    /// Read data for hosts: switch, session, tag and number of bytes.
+    pub passed: VecDeque<(u16, u16, IoTag, u32)>,
     /// Timer of the network for requests that wait.
     timer: u32,
 }
 
 impl Switches {
-    /// Returns the switches of a lab. Their sessions are numbered from `first` on.
-    pub fn new(lab: &Lab, first: u32, timer: u32) -> Switches {
+    /// Returns the gateways of a lab. Their sessions are numbered from `first` on. `nport` returns
+    /// the N_Port of a port name.
+    pub fn new(lab: &Lab, first: u32, timer: u32, nport: &dyn Fn(Wwpn) -> Option<u16>) -> Switches {
         let sessions = sessions(lab);
         let owners: Vec<u16> = sessions.iter().map(|session| session.switch).collect();
         let number = |switch: u16, storage: u16| {
             let at = sessions.iter().position(|session| (session.switch, session.storage) == (switch, storage));
             at.map(|at| first + at as u32)
         };
-        let build = |switch: u16| (switch, Switch::new(lab, switch, |storage| number(switch, storage)));
-        let switches = owners.iter().copied().collect::<BTreeSet<u16>>().into_iter().map(build).collect();
+        let gateways = (0..lab.storage.len() as u16).filter(|storage| is_gateway(lab, *storage));
+        let build = |switch: u16| (switch, Switch::new(lab, switch, |storage| number(switch, storage), nport));
+        let switches = gateways.map(build).collect();
         Switches { switches, first, owners, timer, ..Switches::default() }
     }
 
     /// Returns whether a session leads to a back end.
     pub fn owns(&self, session: u32) -> bool {
         session >= self.first && ((session - self.first) as usize) < self.owners.len()
+    }
+
+    /// Returns the virtual disks of a switch, and the one behind each unit.
+    pub fn volumes(&mut self, storage: u16) -> Option<(&mut Volumes, &[Option<VolumeId>])> {
+        let switch = self.switches.get_mut(&storage)?;
+        Some((&mut switch.volumes, &switch.disks))
+    }
+
+    /// Gives the processor of a switch the work of forwarded PDUs, and continues commands that
+    /// waited for forwarded ones.
+    pub fn forwarded(&mut self, net: &mut Net, storage: u16, pdus: u64, bytes: u64) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        if pdus > 0 {
+            let cost = switch.gateway.cost;
+            switch.owed_ps += cost.of_pdu(bytes).0 + (pdus - 1) * cost.per_pdu.0;
+        }
+        self.drain(net, storage);
+    }
+
+    /// Returns the time at which the processor of a gateway has done its work.
+    pub fn work(&mut self, storage: u16, now_ps: u64) -> u64 {
+        let Some(switch) = self.switches.get_mut(&storage) else { return now_ps };
+        match std::mem::take(&mut switch.owed_ps) {
+            0 => now_ps,
+            owed_ps => switch.processor.occupy(now_ps, owed_ps),
+        }
+    }
+
+    /// Restarts the counters at the end of the warm-up. `forwarded` returns the commands that a
+    /// switch has forwarded so far.
+    pub fn restart(&mut self, now_ps: u64, forwarded: impl Fn(u16) -> u64) {
+        for (storage, switch) in &mut self.switches {
+            switch.forwarded_before = forwarded(*storage);
+            (switch.commands, switch.recalled) = (0, 0);
+            switch.processor.restart(now_ps);
+        }
+    }
+
+    /// Returns the work of a gateway; `None` for another storage system.
+    pub fn count(&self, storage: u16, now_ps: u64, forwarded: u64) -> Option<GatewayCount> {
+        let switch = self.switches.get(&storage)?;
+        Some(GatewayCount {
+            conventional: switch.commands,
+            forwarded: forwarded - switch.forwarded_before,
+            recalled: switch.recalled,
+            busy: switch.processor.utilisation(now_ps),
+        })
     }
 
     /// Takes note of a command that has reached the controller of a switch.
@@ -149,65 +276,205 @@ impl Switches {
         }
     }
 
+    /// Takes note of write data that have arrived before their command is complete.
+    pub fn data_arrived(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag, bytes: u32) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        switch.data.insert((owner, tag), bytes);
+        let Some(&number) = switch.by_task.get(&(owner, tag)) else { return };
+        let requests = switch.requests.iter().filter(|(_, pending)| pending.job == number);
+        for (&tag, pending) in requests {
+            if let (Some(at), Some(nport)) = (pending.at, switch.nport_of(pending)) {
+                let number = u64::from(storage) << TAG_BITS | tag;
+                self.relay_orders.push_back(RelayOrder::Arrived { nport, number, bytes: bytes.saturating_sub(at) });
+            }
+        }
+        net.set_timer_earlier(self.timer, net.now());
+    }
+
     /// Forgets a command that has left the controller of a switch without a result.
     pub fn cancel(&mut self, storage: u16, owner: u16, tag: IoTag) {
         if let Some(switch) = self.switches.get_mut(&storage) {
             switch.arrived.remove(&(owner, tag));
+            switch.data.remove(&(owner, tag));
         }
     }
 
-    /// Starts the work of a command that the controller of a switch has processed. Returns false if
-    /// the storage system is no switch, or the command has failed there.
-    pub fn begin(&mut self, net: &mut Net, storage: u16, ended: &Ended) -> bool {
+    /// Ends the requests of a command early, because its task was aborted or its host is lost.
+    pub fn recall(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        let Some(&job) = switch.by_task.get(&(owner, tag)) else { return };
+        switch.recalled += 1;
+        let numbers: Vec<u64> =
+            switch.requests.iter().filter(|(_, pending)| pending.job == job).map(|(tag, _)| *tag).collect();
+        for tag in numbers {
+            let Some(pending) = switch.requests.get_mut(&tag) else { continue };
+            pending.until_ps = Some(0);
+            let pending = *pending;
+            if let Some(nport) = switch.nport_of(&pending) {
+                let number = u64::from(storage) << TAG_BITS | tag;
+                self.relay_orders.push_back(RelayOrder::Abort { nport, number });
+            }
+            // A request that waits for its path fails now.
+            if let Some(&entry) = switch.due.iter().find(|(_, due)| *due == tag) {
+                switch.due.remove(&entry);
+                switch.due.insert((net.now(), tag));
+            }
+        }
+        net.set_timer_earlier(self.timer, net.now());
+    }
+
+    /// Starts the work of a command that the controller of a switch has processed. `peer`: the
+    /// session of its host. Returns false if the storage system is no switch, or the command has
+    /// failed there.
+    pub fn begin(&mut self, net: &mut Net, storage: u16, ended: &Ended, peer: Option<Peer>) -> bool {
         let Some(switch) = self.switches.get_mut(&storage) else { return false };
-        let Some(io) = switch.arrived.remove(&(ended.nport, ended.tag)) else { return false };
-        let volume = switch.units.get(&io.unit).copied().filter(|_| ended.status == IoStatus::Good);
-        let Some(volume) = volume else { return false };
+        let key = (ended.nport, ended.tag);
+        let Some(io) = switch.arrived.remove(&key) else { return false };
+        if ended.status != IoStatus::Good || !switch.has_unit(io.unit) {
+            return false;
+        }
+        let nport = peer.and_then(|peer| switch.nports.get(&peer.host).copied());
+        let segment = peer.map_or(u32::MAX, |peer| peer.segment_bytes);
+        let grain = switch.gateway.grain.bytes(segment, switch.frame_bytes);
         switch.next_job += 1;
-        switch.jobs.insert(switch.next_job, (ended.nport, ended.tag));
-        let Io { op, lba, blocks, bytes, fua, .. } = io;
-        switch.volumes.submit(switch.next_job, VolumeIo { volume, op, lba, blocks, bytes, fua });
-        self.drain(net, storage);
+        switch.commands += 1;
+        let number = switch.next_job;
+        let job = Job { owner: ended.nport, io, nport, grain, pieces: Vec::new(), passed: 0 };
+        switch.jobs.insert(number, job);
+        switch.by_task.insert(key, number);
+        let cost = switch.gateway.cost.of_command(io.bytes.into());
+        let at_ps = if cost.0 == 0 { net.now() } else { switch.processor.occupy(net.now(), cost.0) };
+        if at_ps > net.now() {
+            switch.prepared.insert((at_ps, number));
+            net.set_timer_earlier(self.timer, at_ps);
+        } else {
+            self.start(net, storage, number);
+        }
         true
+    }
+
+    /// Starts a job that the processor has prepared.
+    fn start(&mut self, net: &mut Net, storage: u16, number: u64) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        let Some(job) = switch.jobs.get(&number) else { return };
+        let Io { unit, op, lba, blocks, bytes, fua, .. } = job.io;
+        match switch.units.get(&unit).copied() {
+            Some(volume) => {
+                switch.volumes.submit(number, VolumeIo { volume, op, lba, blocks, bytes, fua });
+            }
+            None => {
+                let op = match op {
+                    IoOp::Read => Op::Read,
+                    IoOp::Write => Op::Write,
+                    IoOp::Flush => Op::Flush,
+                    // The gateway answers other commands itself.
+                    _ => return self.finish(storage, number, IoStatus::Good),
+                };
+                switch.next_request += 1;
+                let tag = switch.next_request;
+                let request = Request { tag, op, lba, blocks, fua };
+                self.send(net, storage, number, (LunId(unit), request), Some(0));
+            }
+        }
+        self.drain(net, storage);
+    }
+
+    /// Sends a request. `at` is the offset of its data in those of the job.
+    fn send(&mut self, net: &mut Net, storage: u16, job: u64, (lun, request): (LunId, Request), at: Option<u32>) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        let bytes = request.blocks * switch.luns[usize::from(lun.0)].block_bytes;
+        switch.requests.insert(request.tag, Pending { job, lun, request, at, until_ps: None });
+        if let (Some(at), Some(job)) = (at, switch.jobs.get_mut(&job)) {
+            job.pieces.push((at, bytes, 0));
+            job.pieces.sort_unstable();
+        }
+        self.order(storage, request.tag);
+        net.set_timer_earlier(self.timer, net.now());
     }
 
     /// Executes the outputs of the volumes of a switch.
     fn drain(&mut self, net: &mut Net, storage: u16) {
-        let Some(switch) = self.switches.get_mut(&storage) else { return };
-        while let Some(output) = switch.volumes.poll_output() {
+        while let Some(switch) = self.switches.get_mut(&storage)
+            && let Some(output) = switch.volumes.poll_output()
+        {
             match output {
-                Output::Request { lun, request, .. } => {
-                    switch.requests.insert(request.tag, Pending { lun, request, until_ps: None });
-                    self.orders.extend(switch.order(request.tag));
-                    net.set_timer_earlier(self.timer, net.now());
+                Output::Request { lun, request, job, buffer, at } => {
+                    let at = (buffer == Buffer::Data && matches!(request.op, Op::Read | Op::Write)).then_some(at);
+                    self.send(net, storage, job, (lun, request), at);
                 }
                 // Payload does not exist, so nothing differs.
                 Output::Repeat { .. } => {}
                 Output::Compare { job, .. } => switch.volumes.compared(job, None),
-                Output::Done { job, status } => {
-                    let command = switch.jobs.remove(&job);
-                    self.ended.extend(command.map(|(owner, tag)| (storage, owner, tag, status)));
-                }
+                Output::Done { job, status } => self.finish(storage, job, status),
             }
         }
+    }
+
+    /// Ends a job.
+    fn finish(&mut self, storage: u16, number: u64, status: IoStatus) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        let Some(job) = switch.jobs.remove(&number) else { return };
+        let key = (job.owner, job.io.tag);
+        switch.by_task.remove(&key);
+        switch.data.remove(&key);
+        self.ended.push_back((storage, job.owner, job.io.tag, status));
     }
 
     /// Handles a change of a session with a back end.
     pub fn event(&mut self, net: &mut Net, event: Event) {
         let (Event::Up(session) | Event::Down(session) | Event::Done { session, .. }) = event;
         let storage = self.owners[(session - self.first) as usize];
-        let Some(switch) = self.switches.get_mut(&storage) else { return };
         match event {
             Event::Down(_) => {}
             Event::Up(_) => {
-                let waits = |pending: &Pending| switch.luns[usize::from(pending.lun.0)].session == session;
-                let again: Vec<u64> = switch.due.iter().map(|(_, tag)| *tag).collect();
-                for tag in again.into_iter().filter(|tag| switch.requests.get(tag).is_some_and(waits)) {
-                    switch.due.retain(|(_, other)| *other != tag);
-                    self.orders.extend(switch.order(tag));
-                }
+                self.repeat(storage, |_, back| matches!(back.route, Route::Session(own) if own == session));
             }
             Event::Done { tag, outcome, .. } => self.answered(net, storage, tag & !AGAIN, outcome),
+        }
+    }
+
+    /// Sends requests that wait for their path again.
+    fn repeat(&mut self, storage: u16, waits: impl Fn(Option<u16>, &BackLun) -> bool) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        let again: Vec<u64> = switch.due.iter().map(|(_, tag)| *tag).collect();
+        let waits = |switch: &Switch, tag: &u64| {
+            let pending = switch.requests.get(tag);
+            pending.is_some_and(|pending| waits(switch.nport_of(pending), &switch.luns[usize::from(pending.lun.0)]))
+        };
+        let again: Vec<u64> = again.into_iter().filter(|tag| waits(switch, tag)).collect();
+        switch.due.retain(|(_, tag)| !again.contains(tag));
+        again.into_iter().for_each(|tag| self.order(storage, tag));
+    }
+
+    /// Handles a report of the N_Ports of gateways.
+    pub fn relayed(&mut self, net: &mut Net, report: Relayed) {
+        match report {
+            Relayed::Done { number, outcome } => {
+                self.answered(net, (number >> TAG_BITS) as u16, number & ((1 << TAG_BITS) - 1), outcome);
+            }
+            Relayed::Data { number, bytes } => {
+                self.read_data(net, (number >> TAG_BITS) as u16, number & ((1 << TAG_BITS) - 1), bytes);
+            }
+            Relayed::Up { nport, target } => {
+                let storage: Vec<u16> = self.switches.keys().copied().collect();
+                for storage in storage {
+                    self.repeat(storage, |own, back| {
+                        own == Some(nport) && matches!(back.route, Route::Fabric(_, name) if name == target)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Passes read data to the host, as far as they have arrived without a gap.
+    fn read_data(&mut self, net: &mut Net, storage: u16, tag: u64, bytes: u32) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        let Some(&Pending { job: number, at: Some(at), .. }) = switch.requests.get(&tag) else { return };
+        let Some(job) = switch.jobs.get_mut(&number) else { return };
+        job.arrived(at, bytes);
+        if let Some(bytes) = job.to_pass() {
+            self.passed.push_back((storage, job.owner, job.io.tag, bytes));
+            net.set_timer_earlier(self.timer, net.now());
         }
     }
 
@@ -215,8 +482,14 @@ impl Switches {
     fn answered(&mut self, net: &mut Net, storage: u16, tag: u64, outcome: Outcome) {
         let now = net.now();
         let Some(switch) = self.switches.get_mut(&storage) else { return };
+        let is_through = switch.gateway.through.is_some();
         let Some(pending) = switch.requests.get_mut(&tag) else { return };
-        let retry_ps = switch.luns[usize::from(pending.lun.0)].retry_ps;
+        let (number, at, lun) = (pending.job, pending.at, pending.lun);
+        if is_through {
+            switch.requests.remove(&tag);
+            return self.finish(storage, number, status_through(outcome));
+        }
+        let retry_ps = switch.luns[usize::from(lun.0)].retry_ps;
         let result = match outcome {
             Outcome::Completed { status: status::GOOD, .. } => Ok(Done::All),
             Outcome::Completed { status, .. } if !matches!(status, status::BUSY | status::TASK_SET_FULL) => {
@@ -233,27 +506,115 @@ impl Switches {
             }
         };
         switch.requests.remove(&tag);
+        if let (Some(at), Ok(_), Some(job)) = (at, &result, switch.jobs.get_mut(&number)) {
+            job.arrived(at, u32::MAX);
+        }
         switch.volumes.ended(tag, result);
         self.drain(net, storage);
     }
 
-    /// Sends requests again that are due, or fails them.
+    /// Sends requests again that are due, or fails them, and starts jobs that are prepared.
     pub fn timer_expired(&mut self, net: &mut Net) {
         let now = net.now();
-        for switch in self.switches.values_mut() {
-            while let Some(&(at_ps, tag)) = switch.due.first().filter(|(at_ps, _)| *at_ps <= now) {
-                switch.due.remove(&(at_ps, tag));
-                self.orders.extend(switch.order(tag));
+        let storage: Vec<u16> = self.switches.keys().copied().collect();
+        for storage in storage {
+            while let Some(switch) = self.switches.get_mut(&storage)
+                && let Some(&(at_ps, job)) = switch.prepared.first().filter(|(at_ps, _)| *at_ps <= now)
+            {
+                switch.prepared.remove(&(at_ps, job));
+                self.start(net, storage, job);
             }
-            if let Some(&(at_ps, _)) = switch.due.first() {
+            while let Some(switch) = self.switches.get_mut(&storage)
+                && let Some(&(at_ps, tag)) = switch.due.first().filter(|(at_ps, _)| *at_ps <= now)
+            {
+                switch.due.remove(&(at_ps, tag));
+                self.order(storage, tag);
+            }
+            let Some(switch) = self.switches.get(&storage) else { continue };
+            let next = [switch.due.first(), switch.prepared.first()].into_iter().flatten().map(|(at_ps, _)| *at_ps);
+            if let Some(at_ps) = next.min() {
                 net.set_timer_earlier(self.timer, at_ps);
+            }
+        }
+    }
+
+    /// Sends a request.
+    fn order(&mut self, storage: u16, tag: u64) {
+        let Some(switch) = self.switches.get(&storage) else { return };
+        let Some((pending, command)) = switch.command(tag) else { return };
+        match switch.luns[usize::from(pending.lun.0)].route {
+            Route::Session(session) => self.orders.push_back((session, Order::Submit(command))),
+            Route::Fabric(_, target) => {
+                let job = switch.jobs.get(&pending.job);
+                let arrived = job.and_then(|job| switch.data.get(&(job.owner, job.io.tag)).copied());
+                // Without a report, all data of a write have arrived with its command.
+                let arrived = arrived.zip(pending.at).map_or(u32::MAX, |(bytes, at)| bytes.saturating_sub(at));
+                let Command { lun, cdb, direction, bytes, .. } = command;
+                self.relay_orders.push_back(RelayOrder::Submit(RelayCommand {
+                    number: u64::from(storage) << TAG_BITS | tag,
+                    nport: switch.nport_of(pending).unwrap_or(u16::MAX),
+                    target,
+                    lun,
+                    cdb,
+                    direction,
+                    bytes,
+                    grain: job.and_then(|job| job.grain).filter(|_| pending.at.is_some()),
+                    arrived,
+                }));
             }
         }
     }
 }
 
+impl Job {
+    /// Takes note that the first `bytes` bytes of the request at `at` have arrived.
+    fn arrived(&mut self, at: u32, bytes: u32) {
+        if let Some((_, length, arrived)) = self.pieces.iter_mut().find(|(own, ..)| *own == at) {
+            *arrived = bytes.min(*length);
+        }
+    }
+
+    /// Returns the bytes to pass to the host, if there are more than before.
+    fn to_pass(&mut self) -> Option<u32> {
+        let mut end = 0;
+        for &(at, length, arrived) in &self.pieces {
+            if at > end {
+                break;
+            }
+            end = at + arrived;
+            if arrived < length {
+                break;
+            }
+        }
+        let grain = self.grain?;
+        let bytes = end / grain * grain;
+        (bytes > self.passed && self.io.op == IoOp::Read).then(|| {
+            self.passed = bytes;
+            bytes
+        })
+    }
+}
+
+/// Returns the status for the host of a command on a LUN of an array. A path that is lost, an
+/// exchange that failed and tasks that another initiator ended are answered with BUSY.
+fn status_through(outcome: Outcome) -> IoStatus {
+    match outcome {
+        Outcome::Completed { status: status::GOOD, .. } => IoStatus::Good,
+        Outcome::Completed { status: status::TASK_SET_FULL, .. } => IoStatus::TaskSetFull,
+        Outcome::Completed { status: status::BUSY | status::TASK_ABORTED, .. } => IoStatus::Busy,
+        Outcome::Completed { .. } => IoStatus::MediumError,
+        Outcome::Aborted(_) | Outcome::PortGone => IoStatus::Busy,
+    }
+}
+
 impl Switch {
-    fn new(lab: &Lab, number: u16, session: impl Fn(u16) -> Option<u32>) -> Switch {
+    fn new(
+        lab: &Lab,
+        number: u16,
+        session: impl Fn(u16) -> Option<u32>,
+        nport: &dyn Fn(Wwpn) -> Option<u16>,
+    ) -> Switch {
+        let gateway = lab.live.gateways.get(&number).cloned().unwrap_or_default();
         let pool = |pool: &sanloom_fc::config::Pool| PoolConfig {
             name: pool.name.as_str().into(),
             block_bytes: pool.block_bytes,
@@ -262,11 +623,30 @@ impl Switch {
         let mut luns = Vec::new();
         let mut configs = Vec::new();
         let mut sizes = Vec::new();
-        for back_end in &lab.live.back_ends {
-            let Some((storage, _)) = target_of(lab, &back_end.target) else { continue };
-            let (Some(session), Some(lun)) = (session(storage), lab.lun(storage, back_end.lun)) else { continue };
+        if let Some(ports) = gateway.through {
+            let own = if gateway.mode == GatewayMode::Proxy { nport(ports.initiator) } else { None };
+            let lun = |(number, lun): (u16, &sanloom_fc::config::Lun)| BackLun {
+                route: Route::Fabric(own, ports.target),
+                lun: number,
+                block_bytes: lun.block_bytes,
+                retry_ps: 0,
+            };
+            luns.extend((0..).zip(&lab.storage[usize::from(number)].luns).map(lun));
+        }
+        for back_end in lab.live.back_ends.iter().filter(|_| gateway.through.is_none()) {
+            let (storage, route) = match &back_end.target {
+                BackEndTarget::Iscsi(_) => {
+                    let Some((storage, _)) = target_of(lab, &back_end.target) else { continue };
+                    (storage, session(storage).map(Route::Session))
+                }
+                BackEndTarget::Fcp(ports) => {
+                    let Some(storage) = owner_of(lab, ports.target) else { continue };
+                    (storage, nport(ports.initiator).map(|own| Route::Fabric(Some(own), ports.target)))
+                }
+            };
+            let (Some(route), Some(lun)) = (route, lab.lun(storage, back_end.lun)) else { continue };
             let (block_bytes, retry_ps) = (lun.block_bytes, back_end.retry_for.0);
-            luns.push(BackLun { session, lun: back_end.lun, block_bytes, retry_ps });
+            luns.push(BackLun { route, lun: back_end.lun, block_bytes, retry_ps });
             configs.push(LunConfig { name: back_end.name.as_str().into(), pool: PoolId(back_end.pool) });
             sizes.push(lun.blocks);
         }
@@ -282,23 +662,65 @@ impl Switch {
                 units.extend(map.find(&volume.name).map(|id| (lun, id)));
             }
         }
+        let last = units.keys().next_back().map_or(0, |lun| lun + 1);
+        let disks = (0..last).map(|lun| units.get(&lun).copied()).collect();
+        let virtual_port = |own: &sanloom_fc::config::GatewayHost| {
+            let name = lab.hosts.get(usize::from(own.port))?.hbas.first()?.wwpn;
+            Some((own.host, nport(name)?))
+        };
+        let nports: BTreeMap<u16, u16> = gateway.hosts.iter().filter_map(virtual_port).collect();
+        let initiator = gateway.through.map(|ports| ports.initiator);
+        let hbas = lab.hosts.iter().flat_map(|host| &host.hbas);
+        let frame_bytes =
+            hbas.filter(|hba| initiator.is_none_or(|name| hba.wwpn == name)).map(|hba| hba.receive_size_bytes);
         Switch {
+            frame_bytes: frame_bytes.min().unwrap_or(2048).into(),
+            gateway,
             volumes: Volumes::new(map),
             units,
             luns,
+            nports,
             arrived: BTreeMap::new(),
+            data: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            by_task: BTreeMap::new(),
             next_job: 0,
+            next_request: 0,
             requests: BTreeMap::new(),
             due: BTreeSet::new(),
+            prepared: BTreeSet::new(),
+            processor: FifoServer::default(),
+            commands: 0,
+            recalled: 0,
+            disks,
+            owed_ps: 0,
+            forwarded_before: 0,
         }
     }
 
-    /// Returns the order that sends a request.
-    fn order(&self, tag: u64) -> Option<(u32, Order)> {
-        let Pending { lun, request, .. } = self.requests.get(&tag)?;
-        let back = &self.luns[usize::from(lun.0)];
-        let &Request { op, lba, blocks, fua, .. } = request;
+    /// Returns whether a unit has data behind it.
+    fn has_unit(&self, unit: u16) -> bool {
+        match self.gateway.through {
+            Some(_) => usize::from(unit) < self.luns.len(),
+            None => self.units.contains_key(&unit),
+        }
+    }
+
+    /// Returns the N_Port of a request; `None` for a session of iSCSI, and for a host without a
+    /// virtual N_Port.
+    fn nport_of(&self, pending: &Pending) -> Option<u16> {
+        match self.luns.get(usize::from(pending.lun.0))?.route {
+            Route::Session(_) => None,
+            Route::Fabric(Some(own), _) => Some(own),
+            Route::Fabric(None, _) => self.jobs.get(&pending.job)?.nport,
+        }
+    }
+
+    /// Returns the command of a request.
+    fn command(&self, tag: u64) -> Option<(&Pending, Command)> {
+        let pending = self.requests.get(&tag)?;
+        let back = &self.luns[usize::from(pending.lun.0)];
+        let Request { op, lba, blocks, fua, .. } = pending.request;
         let bytes = blocks * back.block_bytes;
         let (cdb, direction, bytes) = match op {
             Op::Read => (Cdb::Read { lba, blocks, fua }, DataDirection::Read, bytes),
@@ -307,7 +729,51 @@ impl Switch {
             Op::Unmap | Op::Status => (Cdb::TestUnitReady, DataDirection::None, 0),
         };
         let lun = lun::to_bytes(back.lun).unwrap_or_default();
-        let command = Command { id: AGAIN | tag, lun, cdb: cdb.to_bytes(), direction, bytes };
-        Some((back.session, Order::Submit(command)))
+        Some((pending, Command { id: AGAIN | tag, lun, cdb: cdb.to_bytes(), direction, bytes }))
     }
+}
+
+/// Returns the work of a gateway; `None` for another storage system.
+pub fn gateway_count(world: &World, storage: u16) -> Option<GatewayCount> {
+    let forwarded = world.iscsi.as_ref().map_or(0, |iscsi| iscsi.forwarded(storage));
+    world.switches.as_ref()?.count(storage, world.net.now(), forwarded)
+}
+
+/// Restarts the counters of gateways at the end of the warm-up.
+pub(super) fn restart(world: &mut World) {
+    let World { switches, iscsi, net, .. } = world;
+    if let Some(switches) = switches {
+        switches.restart(net.now(), |storage| iscsi.as_ref().map_or(0, |iscsi| iscsi.forwarded(storage)));
+    }
+}
+
+/// Returns the units of a back end of a switch, and the LUNs of the map that are not behind an
+/// iSCSI target.
+pub(super) fn units_of(lab: &Lab, back: BackSession) -> (Vec<BackUnit>, Vec<LunId>) {
+    let (mut units, mut elsewhere) = (Vec::new(), Vec::new());
+    let mut id = 0;
+    for back_end in &lab.live.back_ends {
+        let storage = match &back_end.target {
+            BackEndTarget::Iscsi(_) => target_of(lab, &back_end.target).map(|(storage, _)| storage),
+            BackEndTarget::Fcp(ports) => owner_of(lab, ports.target),
+        };
+        // The map of the switch has the LUNs that the lab has.
+        let Some(storage) = storage.filter(|storage| lab.lun(*storage, back_end.lun).is_some()) else { continue };
+        match &back_end.target {
+            BackEndTarget::Fcp(_) => elsewhere.push(LunId(id)),
+            BackEndTarget::Iscsi(_) if storage == back.storage => {
+                let lun = lun::to_bytes(back_end.lun).unwrap_or_default();
+                units.push(BackUnit { id: LunId(id), lun, cache: WriteCache::default() });
+            }
+            BackEndTarget::Iscsi(_) => {}
+        }
+        id += 1;
+    }
+    (units, elsewhere)
+}
+
+/// Returns the storage system with a port.
+fn owner_of(lab: &Lab, port: Wwpn) -> Option<u16> {
+    let owner = lab.storage.iter().position(|storage| storage.ports.iter().any(|own| own.wwpn == port))?;
+    Some(owner as u16)
 }

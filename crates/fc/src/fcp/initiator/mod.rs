@@ -122,6 +122,12 @@ pub enum Input {
     /// Start a task management function. It ends like a command without data; the outcome is
     /// completed if the target performed it.
     Manage(Manage),
+    /// Abort a command with ABTS. It ends with [`AbortReason::Recalled`], or with its result if
+    /// that arrives first.
+    Abort {
+        /// Tag of the command.
+        tag: u64,
+    },
     /// FCP_RSP, FCP_XFER_RDY, BA_ACC, BA_RJT, or the reply to an RRQ.
     Frame(Frame),
     /// Result of [`SeqRx::accept`] if it was `Complete` or `Gap`.
@@ -193,6 +199,8 @@ pub enum AbortReason {
     Unanswered,
     /// No exchange was free; nothing was sent.
     NoExchange,
+    /// The driver aborted it ([`Input::Abort`]).
+    Recalled,
 }
 
 /// Counters of an initiator.
@@ -270,6 +278,7 @@ impl FcpInitiator {
                 let command = Command { tag, d_id, lun, cdb: [0; 16], data_len: 0, direction, frame_size_bytes };
                 self.submit(now, &command, function);
             }
+            Input::Abort { tag } => self.recall(now, tag),
             Input::Frame(frame) => self.on_frame(now, frame),
             Input::Data { ox_id, accepted } => self.on_data(now, ox_id, accepted),
             Input::RemoteDown { port_id } => self.end_all(now, Some(port_id)),
@@ -293,6 +302,11 @@ impl FcpInitiator {
     pub fn data(&mut self, ox_id: u16) -> Option<&mut SeqRx> {
         let exchange = self.exchanges.get_mut(usize::from(ox_id & self.slot_mask))?;
         (exchange.ox_id == ox_id && exchange.takes_data()).then_some(&mut exchange.rx)
+    }
+
+    /// Tag of the command of an exchange; `None` if the exchange has ended.
+    pub fn tag_of(&self, ox_id: u16) -> Option<u64> {
+        self.slot_of(ox_id).map(|slot| self.exchanges[usize::from(slot)].tag)
     }
 
     /// Number of commands in flight.

@@ -1,7 +1,7 @@
 //! Error recovery of an initiator: ABTS, resting OX_IDs, and RRQ (FCP, error recovery; FC-FS, ABTS
 //! protocol).
 
-use super::exchange::{List, State};
+use super::exchange::{Exchange, List, State};
 use super::resting::{self, Stage};
 use super::{AbortReason, FcpInitiator, MAX_EXCHANGES, Outcome};
 use sanloom_scsi::time::Instant;
@@ -20,6 +20,15 @@ impl FcpInitiator {
         exchange.state = State::Aborting(reason);
         exchange.tries = 0;
         self.send_abts(now, slot);
+    }
+
+    /// Aborts the command with this tag, if it is in progress.
+    pub(super) fn recall(&mut self, now: Instant, tag: u64) {
+        let is_it =
+            |exchange: &Exchange| exchange.tag == tag && matches!(exchange.state, State::Active | State::Holding);
+        if let Some(slot) = self.exchanges.iter().position(is_it) {
+            self.abort(now, slot as u16, AbortReason::Recalled);
+        }
     }
 
     fn send_abts(&mut self, now: Instant, slot: u16) {

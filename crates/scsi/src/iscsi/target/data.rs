@@ -84,6 +84,7 @@ impl TaskEngine {
             task.fault = Some(CRC_ERROR);
         }
         task.count_data_out(head.data_bytes, data.target_tag != NO_TAG, data.flags & flag::FINAL != 0);
+        self.report_arrived(slot);
         self.receive(slot, device);
     }
 

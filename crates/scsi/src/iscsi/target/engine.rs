@@ -26,6 +26,10 @@ pub(in crate::iscsi) struct TaskEngine {
     pub(super) parameters: Parameters,
     /// Maximum number of immediate tasks.
     max_immediate: u16,
+    /// As [`Limits::recalls`].
+    recalls: bool,
+    /// As [`Limits::streams`].
+    pub(super) streams: bool,
     pub(super) tasks: TaskTable,
     pub(super) window: CommandWindow,
     pub(super) buffers: BufferSpace,
@@ -38,6 +42,8 @@ impl TaskEngine {
         TaskEngine {
             parameters,
             max_immediate: limits.max_immediate,
+            recalls: limits.recalls,
+            streams: limits.streams,
             tasks: TaskTable::default(),
             window: CommandWindow::new(exp_cmd_sn, depth),
             buffers: BufferSpace::new(limits.max_bytes),
@@ -185,6 +191,7 @@ impl TaskEngine {
                     return self.fail_direction(slot, device);
                 }
                 task.state = State::Receiving;
+                self.begin_streaming(slot);
                 self.receive(slot, device);
             }
         }
@@ -199,6 +206,11 @@ impl TaskEngine {
     /// Ends a task whose data cannot be used.
     pub(super) fn fail(&mut self, slot: u16, fault: Sense, device: &mut Device) {
         self.abandon(slot, device);
+        let task = self.tasks.at(slot);
+        if task.is_streaming {
+            let tag = task.tag(slot);
+            self.out.push(Output::Cancel(tag));
+        }
         self.end(slot, Response::check(fault));
         self.start_waiting_for_buffer(device);
     }
@@ -214,6 +226,9 @@ impl TaskEngine {
     pub(super) fn start_io(&mut self, slot: u16) {
         let task = self.tasks.at(slot);
         task.state = State::Io;
+        if task.is_streaming {
+            return;
+        }
         let io = task.block_io(slot);
         self.out.push(Output::Io(io));
     }
@@ -240,7 +255,7 @@ impl TaskEngine {
             self.release(slot, device);
             return self.send_deferred();
         }
-        if task.state != State::Io {
+        if task.state != State::Io && !(task.is_streaming && task.state == State::Receiving) {
             return;
         }
         let op = task.io.op;
@@ -340,7 +355,12 @@ impl TaskEngine {
                 self.close_window_of(slot);
                 return self.tasks.mark_aborted(slot);
             }
-            State::Io if task.io.op.changes_medium() => {
+            State::Io | State::Receiving
+                if task.io.op.changes_medium() && (task.state == State::Io || task.is_streaming) =>
+            {
+                if self.recalls {
+                    self.out.push(Output::Recall(tag));
+                }
                 self.close_window_of(slot);
                 return self.tasks.mark_aborted(slot);
             }

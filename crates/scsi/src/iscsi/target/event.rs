@@ -13,11 +13,18 @@ pub struct Limits {
     pub max_immediate: u16,
     /// Maximum total data of tasks in transfer, in bytes. A single task may exceed it.
     pub max_bytes: u32,
+    /// True if the medium can end block I/O early: an aborted write is recalled
+    /// ([`Output::Recall`]).
+    pub recalls: bool,
+    /// True if data pass through before a command is complete: block I/O of a write begins before
+    /// its data have arrived ([`Output::Arrived`]), and read data leave before it has ended
+    /// ([`Input::IoData`]).
+    pub streams: bool,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { depth: 128, max_immediate: 8, max_bytes: 64 << 20 }
+        Limits { depth: 128, max_immediate: 8, max_bytes: 64 << 20, recalls: false, streams: false }
     }
 }
 
@@ -49,6 +56,13 @@ pub enum Input {
         tag: IoTag,
         /// Result of the I/O.
         status: IoStatus,
+    },
+    /// The first bytes of the data of a read are in its buffer, while its block I/O continues.
+    IoData {
+        /// Tag from [`Output::Io`].
+        tag: IoTag,
+        /// Number of bytes since the start of the buffer.
+        bytes: u32,
     },
     /// Bytes requested by [`Output::Fetch`].
     Parameters {
@@ -88,6 +102,13 @@ pub enum Output {
     },
     /// Do block I/O, then pass [`Input::IoDone`].
     Io(Io),
+    /// The first bytes of the data of a write are in its buffer, with [`Limits::streams`].
+    Arrived {
+        /// Tag from [`Output::Io`].
+        tag: IoTag,
+        /// Number of bytes since the start of the buffer.
+        bytes: u32,
+    },
     /// A parameter list is complete in the task's buffer: pass it with [`Input::Parameters`].
     Fetch {
         /// Task that owns the list.
@@ -100,7 +121,8 @@ pub enum Output {
     /// The task has ended early. Its buffer is free; a later [`Input::IoDone`] has no effect.
     Cancel(IoTag),
     /// Abort a task of the forwarding path with
-    /// [`Forward::recall`](crate::iscsi::forward::Forward::recall).
+    /// [`Forward::recall`](crate::iscsi::forward::Forward::recall), or block I/O of a medium that
+    /// can end it early ([`Limits::recalls`]).
     Recall(IoTag),
     /// End tasks of other sessions: pass [`Notice::End`] to them, then [`Input::OthersEnded`] to
     /// this session when those tasks have ended.

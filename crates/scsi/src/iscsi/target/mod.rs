@@ -40,6 +40,7 @@ mod outbound;
 mod response;
 mod security;
 mod session;
+mod streaming;
 mod task;
 mod window;
 

@@ -8,6 +8,7 @@ use crate::scsi::{DataDirection, Response};
 use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::code::{flag, response};
 use sanloom_wire::iscsi::{DataIn, Head, NO_TAG, ScsiResponse, emit_sense};
+use std::ops::Range;
 
 impl TaskEngine {
     /// Sends a response, with its data if there are any.
@@ -74,37 +75,50 @@ impl TaskEngine {
         let (bytes, tag) = (task.transfer_bytes, task.tag(slot));
         let moved = if task.declares_only_opposite(DataDirection::Read) { 0 } else { task.io.bytes };
         let residual = residual(moved, task.command.expected_bytes);
-        self.out.counters.read_bytes += u64::from(bytes);
+        let sent = task.streamed_bytes;
+        self.out.counters.read_bytes += u64::from(bytes - sent);
         if bytes == 0 {
             return self.send_response(slot, status, residual, Box::default());
         }
-        self.send_data(slot, bytes, status, residual, |head, at| Output::Data { tag, head, at });
+        self.close_window_of(slot);
+        self.send_range(slot, sent..bytes, Some((status, residual)), |head, at| Output::Data { tag, head, at });
         self.out.push(Output::Release(tag));
     }
 
-    /// Splits data into Data-In PDUs: each no longer than the initiator accepts, one sequence per
-    /// burst.
+    /// Sends all data with the status.
     fn send_data(
         &mut self,
         slot: u16,
         bytes: u32,
         status: u8,
-        (residual_flag, residual): (u8, u32),
+        residual: (u8, u32),
+        output: impl Fn(Head, u32) -> Output,
+    ) {
+        self.close_window_of(slot);
+        self.send_range(slot, 0..bytes, Some((status, residual)), output);
+    }
+
+    /// Splits data into Data-In PDUs: each no longer than the initiator accepts, one sequence per
+    /// burst. The last one carries the status and the residual, if there are any.
+    pub(super) fn send_range(
+        &mut self,
+        slot: u16,
+        range: Range<u32>,
+        end: Option<(u8, (u8, u32))>,
         output: impl Fn(Head, u32) -> Output,
     ) {
         let (longest, burst) = (self.parameters.send_bytes, self.parameters.max_burst_bytes);
         debug_assert!(longest > 0 && burst > 0, "segments and bursts have a length");
-        self.close_window_of(slot);
+        let Range { start: mut at, end: bytes } = range;
         let (exp_cmd_sn, max_cmd_sn) = self.window.numbers();
         let task = self.tasks.at(slot);
         debug_assert!(bytes <= task.command.expected_bytes, "Data-In exceeds the expected data transfer length");
-        let mut at = 0;
         while at < bytes {
             let left_of_burst = burst - at % burst;
             let len = longest.min(left_of_burst).min(bytes - at);
             let last = at + len == bytes;
             let mut data_in = DataIn {
-                flags: if last || len == left_of_burst { flag::FINAL } else { 0 },
+                flags: if (last && end.is_some()) || len == left_of_burst { flag::FINAL } else { 0 },
                 status: 0,
                 lun: [0; 8],
                 initiator_tag: task.command.initiator_tag,
@@ -116,7 +130,7 @@ impl TaskEngine {
                 offset: at,
                 residual: 0,
             };
-            if last {
+            if let Some((status, (residual_flag, residual))) = end.filter(|_| last) {
                 data_in.flags |= flag::STATUS | residual_flag;
                 (data_in.status, data_in.residual) = (status, residual);
             }

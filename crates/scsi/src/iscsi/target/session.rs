@@ -111,6 +111,7 @@ impl Session {
             }
             (Input::Segment { intact }, device) => self.on_segment(intact, device),
             (Input::Text { data, intact }, device) => self.on_text_segment(data, intact, device),
+            (Input::IoData { tag, bytes }, _) => self.engine.on_io_data(tag, bytes),
             (Input::IoDone { tag, status }, Some(device)) => self.engine.on_io_done(tag, status, device),
             (Input::Parameters { tag, bytes }, Some(device)) => self.engine.on_parameters(tag, &bytes, device),
             (Input::Notice(Notice::Step { task, step }), Some(device)) => self.engine.on_step(task, step, device),

@@ -76,6 +76,10 @@ pub(super) struct Task {
     pub(super) fault: Option<Sense>,
     /// True if the task is or was forwarded.
     pub(super) forwarded: bool,
+    /// True if block I/O of a write began before its data had arrived.
+    pub(super) is_streaming: bool,
+    /// Read data sent before the end of block I/O, in bytes.
+    pub(super) streamed_bytes: u32,
 }
 
 const NO_IO: BlockIo = BlockIo { unit: 0, op: IoOp::Verify, lba: 0, blocks: 0, bytes: 0, fua: false };
@@ -103,6 +107,8 @@ impl Task {
             data_sn: 0,
             fault: None,
             forwarded: false,
+            is_streaming: false,
+            streamed_bytes: 0,
         }
     }
 

@@ -128,6 +128,7 @@ impl Served {
                     cancels.push(tag);
                 }
                 Output::Recall(tag) => recalls.push(tag),
+                Output::Arrived { .. } => {}
                 Output::Ends(_) => self.session.handle(now, Input::OthersEnded, Some(&mut self.device)),
                 over @ (Output::Reset | Output::Close(_)) => self.over.push(over),
             }

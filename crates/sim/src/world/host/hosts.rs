@@ -9,6 +9,7 @@ use crate::workload::Request;
 use crate::world::measure::{RequestTotals, WorkloadMeasure};
 use crate::world::nports::Owner;
 use crate::world::path::PathTable;
+use crate::world::relay::{self, Relay};
 use crate::world::{Env, Timers, instant_of, ps_of};
 use sanloom_fc::config::AdapterProcessor;
 use sanloom_fc::exchange::{Accepted, SeqTx};
@@ -27,7 +28,7 @@ pub struct Hosts {
     /// SCSI initiators, indexed by N_Port; `None` for ports of storage systems.
     pub(super) initiators: Vec<Option<FcpInitiator>>,
     pub(super) windows: Windows,
-    /// True if a host or storage system has a bus.
+    /// True if a host or storage system has a bus, or a gateway follows arriving data.
     pub(in crate::world) has_buses: bool,
     /// True if commands may take time in a hypervisor or in the processor of an HBA.
     pub(super) has_carriers: bool,
@@ -39,6 +40,8 @@ pub struct Hosts {
     pub request_log: RequestLog,
     /// Sessions of iSCSI, and orders to them.
     pub(in crate::world) tcp: TcpOrders,
+    /// Commands of gateways.
+    pub(in crate::world) relay: Relay,
     /// Timer of the first host.
     first_timer: u32,
 }
@@ -105,7 +108,8 @@ impl Hosts {
             has_carriers: (lab.hosts.iter())
                 .any(|host| host.virtual_machine.is_some() || host.processor.hba != AdapterProcessor::default()),
             has_buses: lab.hosts.iter().any(|host| host.bus.is_some())
-                || lab.storage.iter().any(|storage| storage.bus.is_some()),
+                || lab.storage.iter().any(|storage| storage.bus.is_some())
+                || relay::streams(lab),
             nodes: plan.nodes,
             workloads: plan.workloads,
             totals: RequestTotals::default(),
@@ -116,6 +120,7 @@ impl Hosts {
             next_requests: Vec::new(),
             request_log: RequestLog::default(),
             tcp: TcpOrders::default(),
+            relay: Relay::default(),
             first_timer: timers.host,
         }
     }
@@ -127,6 +132,11 @@ impl Hosts {
     /// Returns the SCSI initiator of an N_Port, or `None` if no host owns the port.
     pub fn initiator(&self, nport: u16) -> Option<&FcpInitiator> {
         self.initiators[usize::from(nport)].as_ref()
+    }
+
+    /// As [`Hosts::initiator`].
+    pub(in crate::world) fn initiator_mut(&mut self, nport: u16) -> Option<&mut FcpInitiator> {
+        self.initiators[usize::from(nport)].as_mut()
     }
 
     /// Returns the number of waiting and in-flight requests, counted one by one.
@@ -252,7 +262,7 @@ impl Hosts {
 
     /// Passes an input to the initiator of an N_Port and executes its outputs. Does nothing for a
     /// port of a storage system.
-    pub(super) fn handle(&mut self, env: &mut Env<'_>, nport: u16, input: Input) {
+    pub(in crate::world) fn handle(&mut self, env: &mut Env<'_>, nport: u16, input: Input) {
         if let Some(initiator) = &mut self.initiators[usize::from(nport)] {
             initiator.handle(env.instant(), input);
             self.drain_initiator(env, nport);
@@ -274,13 +284,22 @@ impl Hosts {
                     }
                     env.net.send_message(plane, frame);
                 }
-                Output::Transmit(seq) => self.transmit(env, host, plane, seq),
+                Output::Transmit(seq) => {
+                    let is_held = self.relay.owns(nport) && self.nodes[usize::from(host)].buses.is_empty();
+                    let seq = if is_held { relay::hold(self, env, nport, seq) } else { Some(seq) };
+                    if let Some(seq) = seq {
+                        self.transmit(env, host, plane, seq);
+                    }
+                }
                 Output::Done { tag, ox_id, outcome } => {
                     if !matches!(outcome, Outcome::Completed { .. }) {
                         let s_id = env.nports.own_id_on_shared_plane(nport);
                         env.net.fc.unsent(plane).discard_exchange_of_originator(s_id, ox_id);
                     }
-                    self.completions.push_back(Completion { host, hba, tag, outcome });
+                    match relay::is_relayed(tag) {
+                        true => relay::done(self, env, nport, tag, outcome),
+                        false => self.completions.push_back(Completion { host, hba, tag, outcome }),
+                    }
                 }
             }
         }
