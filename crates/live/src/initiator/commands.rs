@@ -93,7 +93,7 @@ impl Active {
                 data.truncate(transferred as usize);
                 End::Status { status, sense: std::mem::take(&mut self.sense), transferred, data: data.into() }
             }
-            Outcome::Aborted(AbortReason::Timeout) => End::TimedOut { aborted: true },
+            Outcome::Aborted(AbortReason::Timeout | AbortReason::Recalled) => End::TimedOut { aborted: true },
             Outcome::Aborted(AbortReason::Unanswered) => End::TimedOut { aborted: false },
             Outcome::Aborted(
                 AbortReason::LostFrame | AbortReason::Protocol | AbortReason::Refused(_) | AbortReason::NoExchange,

@@ -32,13 +32,13 @@ const RNR_TIMES: [u32; 31] = [
 /// Returns the record of a packet. `None` for a packet that is none of the lab's own protocols.
 pub(super) fn record(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
     let bytes = match item.packet.pair() & OF_IPOIB {
-        0 => packet(item, &world.srp.as_ref()?.seen(&item.packet)?),
+        0 => packet(item, &world.srp.as_ref()?.seen(&item.packet)?, DEFAULT_KEY),
         _ => of_ipoib(world, item)?,
     };
     Some(erf_infiniband(item.start_ps / 1_000, &bytes))
 }
 
-fn packet(item: &ObservedPacket, seen: &Seen) -> Vec<u8> {
+fn packet(item: &ObservedPacket, seen: &Seen, key: u16) -> Vec<u8> {
     let reference = &item.packet;
     let (psn, ack) = match seen.form {
         Form::Request(Request { psn, ack, .. }) => (psn.get(), ack),
@@ -59,7 +59,7 @@ fn packet(item: &ObservedPacket, seen: &Seen) -> Vec<u8> {
         bth: Bth {
             opcode: Form::opcode(reference),
             migrated: true,
-            key: DEFAULT_KEY,
+            key,
             pair: FIRST_PAIR + seen.pairs[1],
             ack,
             psn,
@@ -94,7 +94,7 @@ fn of_ipoib(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
             let start = (start as usize).min(message.len());
             seen.payload = message[start..].iter().copied().take(request.length as usize).collect();
         }
-        return Some(packet(item, &seen));
+        return Some(packet(item, &seen, carried.key));
     }
     let reference = &item.packet;
     let datagram = Packet {
@@ -103,7 +103,7 @@ fn of_ipoib(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
         bth: Bth {
             opcode: Form::opcode(reference),
             migrated: true,
-            key: DEFAULT_KEY,
+            key: carried.key,
             pair: FIRST_PAIR + carried.pairs[1],
             psn: Form::name(reference),
             ..Bth::default()

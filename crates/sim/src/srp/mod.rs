@@ -255,6 +255,16 @@ impl Srp {
         connection::drain(self, cx);
     }
 
+    /// Passes on the first `bytes` bytes of a read whose block I/O continues.
+    pub fn io_data(&mut self, net: &mut Net, around: &mut dyn Around, at: (u16, u16), (tag, bytes): (IoTag, u32)) {
+        target::io_data(self, &mut Cx { net, around }, at, tag, bytes);
+    }
+
+    /// Returns the index of the host with block I/O of a storage system.
+    pub fn host_of(&self, at: (u16, u16)) -> Option<u16> {
+        target::host_of(self, at)
+    }
+
     /// Passes a notice of a device to the channels at one of its ports.
     pub fn notify(&mut self, net: &mut Net, around: &mut dyn Around, storage: u16, port: u16, notice: &Notice) {
         let cx = &mut Cx { net, around };

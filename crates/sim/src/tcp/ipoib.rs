@@ -9,6 +9,7 @@ use crate::net::Net;
 use crate::net::ethernet::Packet as Frame;
 use crate::net::infiniband::Packet;
 use sanloom_transport::infiniband::packet::Mtu;
+use sanloom_transport::infiniband::partition::PKey;
 use sanloom_transport::infiniband::rc::Config;
 use sanloom_transport::infiniband::rc::packet::Operation;
 use sanloom_transport::infiniband::rc::requester::Work;
@@ -182,6 +183,17 @@ impl Ipoib {
     /// Returns a packet of a connection with its message, if packets are kept.
     pub fn seen(&self, packet: &Packet) -> Option<Seen> {
         self.pairs.seen(packet)
+    }
+
+    /// Returns the key of the partition of a packet on InfiniBand.
+    pub fn key_of(&self, packet: &Packet) -> u16 {
+        let pair = packet.pair() & !OF_IPOIB;
+        let interface = match self.datagrams.iter().position(|own| *own == Some(pair)) {
+            Some(interface) => Some(interface),
+            None => self.channels.get((pair / 2) as usize).map(|channel| usize::from(channel.interfaces[0])),
+        };
+        let interface = interface.and_then(|interface| self.plan.interfaces[interface]);
+        interface.map_or(PKey::DEFAULT.0, |interface| interface.at.key.0)
     }
 
     /// Numbers of the queue pairs of datagrams of the sender and of the receiver of a packet.

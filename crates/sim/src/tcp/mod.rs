@@ -55,6 +55,8 @@ pub struct OnInfiniband {
     pub segment: Segment,
     /// Queue pairs of the sender and of the receiver.
     pub pairs: [u32; 2],
+    /// Key of their partition.
+    pub key: u16,
     /// Packet of a connection, and the first byte of it within the message; `None` for a datagram.
     pub part: Option<(Seen, u32)>,
 }
@@ -202,11 +204,23 @@ impl Stacks {
         let ipoib = self.ipoib.as_ref()?;
         if let Some(seen) = ipoib.seen(packet) {
             let (frame, segment, start) = seen.ip.unwrap_or_default();
-            return Some(OnInfiniband { frame, segment, pairs: seen.pairs, part: Some((seen, start)) });
+            return Some(OnInfiniband {
+                frame,
+                segment,
+                pairs: seen.pairs,
+                key: ipoib.key_of(packet),
+                part: Some((seen, start)),
+            });
         }
         let frame = ipoib.of_datagram(packet)?;
         let segment = *self.segment(&frame)?;
-        Some(OnInfiniband { frame, segment, pairs: ipoib.datagram_pairs(&frame)?, part: None })
+        Some(OnInfiniband {
+            frame,
+            segment,
+            pairs: ipoib.datagram_pairs(&frame)?,
+            key: ipoib.key_of(packet),
+            part: None,
+        })
     }
 
     /// Handles the deadlines that are due. Call it when the timer has expired.

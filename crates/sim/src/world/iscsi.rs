@@ -11,6 +11,7 @@ use crate::iscsi::{
 };
 use crate::net::Net;
 use crate::net::ethernet::Packet;
+use crate::srp::CHANNEL;
 use sanloom_fc::config::{self, BackEndTarget, EthernetNode, ForwardingGrain};
 use sanloom_fc::fcp::target::Input;
 use sanloom_fc::san::{IpWay, IscsiPaths, Lab};
@@ -372,8 +373,16 @@ fn with(world: &mut World, call: impl FnOnce(&mut Iscsi, &mut Net, &mut Parts<'_
         } else if let Some((session, order)) = switches.orders.pop_front() {
             iscsi.order(net, &mut Parts { hosts, storage, switches: Some(switches) }, session, order);
         } else if let Some((system, owner, tag, status)) = switches.ended.pop_front() {
+            if owner & CHANNEL == CHANNEL {
+                super::srp::relayed(world, (system, owner), tag, status);
+                continue;
+            }
             iscsi.io_done(net, &mut Parts { hosts, storage, switches: Some(switches) }, system, owner, tag, status);
         } else if let Some((system, owner, tag, bytes)) = switches.passed.pop_front() {
+            if owner & CHANNEL == CHANNEL {
+                super::srp::passed(world, (system, owner), (tag, bytes));
+                continue;
+            }
             let parts = &mut Parts { hosts, storage, switches: Some(switches) };
             iscsi.io_data(net, parts, system, owner, (tag, bytes));
         } else if let Some(report) = hosts.relay.poll() {

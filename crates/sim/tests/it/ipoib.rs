@@ -213,10 +213,14 @@ fn a_full_queue_of_a_router_drops_packets_that_tcp_repeats() {
         let router = format!("{{ per_packet = \"5us\", queue = {queue} }}");
         let results = labs::run(&labs::lab(&routed(&router, ["4xSDR", "10GbE"], READS)));
         assert_eq!(results.totals.io.ios_failed, 0);
-        results.iscsi_sessions[0].segments_retransmitted
+        let gateway = results.hosts.iter().find(|host| host.name == "gateway").expect("the router");
+        let router = gateway.ip_router.clone().expect("its work");
+        assert!(router.forwarded > 1_000 && router.utilisation > 0.5, "{router:?}");
+        (router.dropped, results.iscsi_sessions[0].segments_retransmitted)
     };
-    assert!(drops(16) > 0);
-    assert_eq!(drops(100_000), 0);
+    let (dropped, repeated) = drops(16);
+    assert!(dropped > 0 && repeated > 0, "{dropped} dropped, {repeated} repeated");
+    assert_eq!(drops(100_000), (0, 0));
 }
 
 struct Collect {

@@ -33,6 +33,7 @@ mod results_fabric;
 mod results_findings;
 mod results_numbers;
 mod results_repeat;
+mod srp_gateway;
 mod stats_histogram;
 mod stats_numbers;
 mod target_adapter;

@@ -304,6 +304,8 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         volumes,
         media: _,
         masks: _,
+        // Only a simulation obeys them.
+        gateways: _,
     } = &new.live;
     let fixed = [
         (now.name == new.name, "the name of the lab", "a lab with another name has its own folder"),
