@@ -135,8 +135,10 @@ fn requests_survive_the_loss_of_the_array() {
 #[test]
 fn a_lost_host_ends_its_exchanges_and_logs_in_again() {
     let fault = "[[fault]]\nat = \"1s\"\nuntil = \"3s\"\nkind = \"link-down\"\nlink = \"server-ib\"\n";
-    let text = format!("{}{fault}", lab("4xSDR", "forwarding = \"frame\"", "size = \"1MiB\"\ndepth = 8"))
-        .replace("duration = \"600ms\"\nwarmup = \"100ms\"", "duration = \"60s\"\nwarmup = \"0s\"\nstop_issuing = \"8s\"");
+    let text = format!("{}{fault}", lab("4xSDR", "forwarding = \"frame\"", "size = \"1MiB\"\ndepth = 8")).replace(
+        "duration = \"600ms\"\nwarmup = \"100ms\"",
+        "duration = \"60s\"\nwarmup = \"0s\"\nstop_issuing = \"8s\"",
+    );
     let results = labs::run(&labs::lab(&text));
     assert_eq!(results.totals.io.ios_unfinished, 0);
     let channel = &results.srp_channels[0];

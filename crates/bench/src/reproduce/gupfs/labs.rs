@@ -18,9 +18,9 @@ const SERVER: &str = "[host.h]\npreset = \"server-2003\"\n";
 
 /// The subnet of the InfiniBand switches.
 const INFINIBAND: &str = "[subnet]\nmtu = 1024\n[infiniband_switch.ib]\n";
-/// Costs of SRP on a server of 2003, assumed: a command as over Fibre Channel, and its completion with
-/// an interrupt of its own.
-const SRP_COST: &str = "srp_cost = { per_command = \"14.6us\", per_completion = \"3us\" }\n";
+/// Costs of SRP on a server of 2003, assumed: a command as over Fibre Channel, 6 us to register its
+/// memory, and its completion with an interrupt of its own.
+const SRP_COST: &str = "srp_cost = { per_command = \"20.6us\", per_completion = \"3us\" }\n";
 
 /// Returns a gateway from SRP to Fibre Channel, with its port in the fabric. Its time for a command
 /// is an assumption.

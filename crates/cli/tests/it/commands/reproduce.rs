@@ -395,7 +395,7 @@ fn a_disk_is_fitted_to_a_trace_and_judged_on_the_half_that_the_fit_has_not_seen(
     assert!(short.stderr.contains("short.trace has 1 requests; a fit needs at least 200"), "{}", short.stderr);
 }
 
-/// Every fabric and size has a row; a longer read moves at least as much, and no fabric exceeds its
+/// Every fabric and size has a row. Long reads move more than short ones, and no fabric exceeds its
 /// line.
 #[test]
 fn the_comparison_of_today_has_every_fabric_and_size() {
@@ -413,7 +413,7 @@ fn the_comparison_of_today_has_every_fabric_and_size() {
     let fabrics = ["FC, 32GFC", "iSCSI, 25GbE", "iSCSI, 100GbE", "FCoE, 100GbE", "SRP, 4xNDR"];
     assert_eq!(rows.len(), sizes.len() * fabrics.len());
     for fabric in fabrics {
-        assert!(sizes.windows(2).all(|pair| rate(fabric, pair[0]) <= 1.01 * rate(fabric, pair[1])), "{fabric}");
+        assert!(rate(fabric, 4) < rate(fabric, 64) && rate(fabric, 64) < 1.05 * rate(fabric, 1_024), "{fabric}");
         for size in sizes {
             let row = of(fabric, size);
             let share = row["share_of_line"].as_f64().expect("a share");
