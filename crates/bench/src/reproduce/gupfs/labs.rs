@@ -16,6 +16,9 @@ pub const SILKWORM_GAP_NS: u32 = 360;
 /// The host of the tests that count processor time.
 const SERVER: &str = "[host.h]\npreset = \"server-2003\"\n";
 
+/// The iSCSI router, whose window is fixed at 256 KB.
+const SN5428: &str = "[storage.router]\niscsi = { tcp = { window = \"256KiB\" } }\n\
+                      gateway = { host = \"port\", target_port = \"s\", forwarding = \"pdu\" }\n";
 /// The subnet of the InfiniBand switches.
 const INFINIBAND: &str = "[subnet]\nmtu = 1024\n[infiniband_switch.ib]\n";
 /// Costs of SRP on a server of 2003, assumed: a command as over Fibre Channel, 6 us to register its
@@ -48,7 +51,10 @@ pub enum Fabric {
     Server,
     /// The same server with software iSCSI over a switch of 1GbE.
     SoftwareIscsi,
-    /// The same server with iSCSI over IPoIB at 1x SDR, through a router to 1GbE.
+    /// The same server with software iSCSI, and a router as the Cisco SN5428 in front of storage on
+    /// 2GFC.
+    Router,
+    /// The same with IPoIB at 1x SDR, through a gateway to 1GbE and then through that router.
     Ipoib,
     /// The same server with SRP at 1x SDR, through a gateway to one port of 2GFC.
     Srp1x,
@@ -125,17 +131,27 @@ impl Case {
                 text.push_str(&link("{h,s}", "sw").replace("2GFC", "1GbE"));
                 ("w", "h", "s")
             }
+            Fabric::Router => {
+                let _ = write!(text, "[ethernet_switch.lan]\n[switch.sw]\npreset = \"fixed-port-2g\"\n");
+                let _ = write!(text, "{SERVER}[host.port]\n{}", storage("s"));
+                text.push_str(SN5428);
+                text.push_str(&link("{port,s}", "sw"));
+                text.push_str(&link("{h,router}", "lan").replace("2GFC", "1GbE"));
+                ("w", "h", "router")
+            }
             Fabric::Ipoib => {
                 let _ = write!(
                     text,
-                    "[infiniband_switch.ib]\n[ethernet_switch.sw]\n{SERVER}ipoib = {{}}\n\
+                    "[infiniband_switch.ib]\n[ethernet_switch.lan]\n[switch.sw]\npreset = \"fixed-port-2g\"\n\
+                     {SERVER}ipoib = {{}}\n\
                      ipoib_cost = {{ per_packet_received = \"5us\", per_packet_sent = \"3us\" }}\n\
-                     [host.router]\nipoib = {{}}\nip_router = {{ per_packet = \"5us\" }}\n{}iscsi = {{}}\n{}{}",
+                     [host.port]\n[host.vex]\nipoib = {{}}\nip_router = {{ per_packet = \"5us\" }}\n{}{SN5428}",
                     storage("s"),
-                    link("{h,router}", "ib").replace("2GFC", "1xSDR"),
-                    link("{router,s}", "sw").replace("2GFC", "1GbE"),
                 );
-                ("w", "h", "s")
+                text.push_str(&link("{port,s}", "sw"));
+                text.push_str(&link("{h,vex}", "ib").replace("2GFC", "1xSDR"));
+                text.push_str(&link("{vex,router}", "lan").replace("2GFC", "1GbE"));
+                ("w", "h", "router")
             }
             Fabric::Srp1x | Fabric::Srp4x => {
                 let line = if fabric == Fabric::Srp1x { "1xSDR" } else { "4xSDR" };
