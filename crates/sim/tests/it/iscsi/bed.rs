@@ -3,7 +3,7 @@
 use crate::ethernet::fabric::Fabric;
 use sanloom_scsi::iscsi::initiator::{Command, LoginConfig, SessionConfig};
 use sanloom_scsi::iscsi::parameters::{Digests, Offers};
-use sanloom_scsi::iscsi::target::{Node, Portal, Target};
+use sanloom_scsi::iscsi::target::{Limits, Node, Portal, Target};
 use sanloom_scsi::scsi::{
     DataDirection, Device, DeviceConfig, Io, IoOp, IoStatus, IoTag, Notice, PortConfig, PortName, UnitConfig,
 };
@@ -100,6 +100,8 @@ impl Bed {
             depth: 128,
             address: ADDRESS.into(),
             reconnect: Span::from_secs(2),
+            front: None,
+            via: None,
         };
         let adapters = (0..storage).map(Machine::Host).chain([Machine::Storage(0)]);
         let plan_of = IscsiPlan {
@@ -108,8 +110,10 @@ impl Bed {
                 node: Arc::new(Node { targets: vec![target], ..Node::default() }),
                 fc_ports: 0,
                 portals: 1,
+                limits: Limits::default(),
             })],
             adapters: adapters.map(AdapterPlan::immediate).collect(),
+            ..IscsiPlan::default()
         };
         let mut net = Fabric::with_timers(plan, Iscsi::TIMERS).net;
         let mut iscsi = Iscsi::new(plan_of, 0);
