@@ -53,7 +53,8 @@ pub enum Paper {
     /// An array of 150 disks over two paths of 8GFC (document 002, report of EMC and Yahoo)
     #[command(after_help = "Example:\n  sanloom reproduce open-fcoe --no-report")]
     OpenFcoe(open_fcoe::Args),
-    /// Fibre Channel, iSCSI, SRP and IPoIB, with switches of three makers and gateways (document 004)
+    /// Fibre Channel, iSCSI, SRP and IPoIB, with switches of three makers and gateways (document
+    /// 004)
     #[command(after_help = "Example:\n  sanloom reproduce gupfs --no-report")]
     Gupfs(gupfs::Args),
     /// The comparison of document 004 with the rates of today: 32GFC, iSCSI over 25 and 100 GbE,

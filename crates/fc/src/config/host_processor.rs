@@ -115,8 +115,8 @@ impl StackCost {
     }
 }
 
-/// Processor time of packets of IP over InfiniBand. No adapter joins or divides them, so each packet
-/// has its own cost. Copies, checksums and interrupts are those of [`StackCost`].
+/// Processor time of packets of IP over InfiniBand. No adapter joins or divides them, so each
+/// packet has its own cost. Copies, checksums and interrupts are those of [`StackCost`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PacketCost {
     /// Time of a packet that arrives.

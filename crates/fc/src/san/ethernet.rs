@@ -1,7 +1,7 @@
 //! Ethernet of a lab: interfaces, VLANs, headroom, pairs of iSCSI end points, and the network that
 //! a simulation adds to a lab whose hosts reach iSCSI targets in no other way.
 
-use super::Lab;
+use super::{IpPaths, Lab};
 use crate::config::{
     EthernetEnd, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, InfinibandNode, Iscsi,
     MediumKind, Node, PRIORITIES, Picos, VlanNumbers,
@@ -195,7 +195,7 @@ impl Lab {
         }
         let mut ends: BTreeSet<EthernetNode> = BTreeSet::new();
         let linked = self.fabrics_of_nodes();
-        let ip = self.has_ipoib().then(|| self.ip_paths());
+        let ip = self.infiniband.has_ipoib().then(|| IpPaths::of(self));
         let has_way = |host: u16, storage: u16| ip.as_ref().is_some_and(|ip| !ip.ways(host, storage).is_empty());
         for workload in &self.workloads {
             for &host in &workload.hosts {

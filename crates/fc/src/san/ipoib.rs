@@ -3,10 +3,10 @@
 
 use super::infiniband::infiniband_groups;
 use super::{InfinibandInterface, IscsiPaths, Lab};
-use crate::config::{EthernetNode, InfinibandNode, Ipoib, IpoibMode};
+use crate::config::{EthernetNode, Infiniband, InfinibandNode, Ipoib, IpoibMode};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Paths of IP in a simulation: [`Lab::ip_paths`].
+/// Paths of IP in a simulation: [`IpPaths::of`].
 ///
 /// Interfaces of IP have one row of numbers: those of Ethernet as in
 /// [`Lab::ethernet_interfaces`], and behind them those of InfiniBand as in
@@ -64,7 +64,7 @@ impl<'l> IpPaths<'l> {
         own
     }
 
-    /// Interfaces of the portals of a storage system. Those of Ethernet come first. Empty without
+    /// Interfaces of the portals of a storage system. Ethernet comes first. Empty without
     /// an iSCSI target.
     pub fn portals(&self, storage: u16) -> Vec<u16> {
         let Some(target) = self.lab.live.iscsi.get(&storage) else { return Vec::new() };
@@ -178,33 +178,35 @@ impl<'l> IpPaths<'l> {
     }
 }
 
-impl Lab {
-    /// Returns whether a host or storage system of the lab has IPoIB.
+impl Infiniband {
+    /// Returns whether a host or storage system has IPoIB.
     pub fn has_ipoib(&self) -> bool {
-        !self.infiniband.ipoib.nodes.is_empty() && !self.infiniband.links.is_empty()
+        !self.ipoib.nodes.is_empty() && !self.links.is_empty()
     }
+}
 
+impl<'l> IpPaths<'l> {
     /// Paths of IP in a simulation.
-    pub fn ip_paths(&self) -> IpPaths<'_> {
-        let infiniband = self.infiniband_interfaces();
+    pub fn of(lab: &'l Lab) -> IpPaths<'l> {
+        let infiniband = lab.infiniband_interfaces();
         let mut by_node: BTreeMap<InfinibandNode, Vec<u16>> = BTreeMap::new();
         for (number, interface) in (0..).zip(&infiniband) {
             by_node.entry(interface.end.node).or_default().push(number);
         }
-        IpPaths { lab: self, iscsi: self.iscsi_paths(), infiniband, by_node, groups: infiniband_groups(self) }
+        IpPaths { lab, iscsi: lab.iscsi_paths(), infiniband, by_node, groups: infiniband_groups(lab) }
     }
 
     /// Calls a function for each host and iSCSI target that a workload joins and between which a
     /// packet of IP crosses InfiniBand, once for each pair with its ways, until it returns false.
-    pub fn for_each_ipoib_pair(&self, mut call: impl FnMut(&IpPaths<'_>, u16, u16, &[IpWay]) -> bool) {
-        if !self.has_ipoib() {
+    pub fn for_each_pair(lab: &Lab, mut call: impl FnMut(&IpPaths<'_>, u16, u16, &[IpWay]) -> bool) {
+        if !lab.infiniband.has_ipoib() {
             return;
         }
-        let paths = self.ip_paths();
+        let paths = IpPaths::of(lab);
         let mut seen = BTreeSet::new();
-        for workload in &self.workloads {
+        for workload in &lab.workloads {
             let targets: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).collect();
-            for &host in workload.hosts.iter().filter(|host| usize::from(**host) < self.hosts.len()) {
+            for &host in workload.hosts.iter().filter(|host| usize::from(**host) < lab.hosts.len()) {
                 for &storage in &targets {
                     if !seen.insert((host, storage)) {
                         continue;

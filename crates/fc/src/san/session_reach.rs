@@ -1,11 +1,11 @@
 //! Storage that hosts cannot reach over Ethernet or InfiniBand while one part of it is broken:
 //! [`SessionReach`].
 
-use super::Lab;
 use super::dark::{ethernet_links_down_at_start, infiniband_links_down_at_start};
 use super::ethernet::ethernet_groups_without;
 use super::infiniband::infiniband_groups_without;
 use super::subnet::SubnetGraph;
+use super::{IpPaths, Lab};
 use crate::config::SubnetRouting;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -217,7 +217,7 @@ impl<'l> SessionReach<'l> {
 /// Sessions of iSCSI that cross InfiniBand: the part of each in one network.
 fn ip_sessions(lab: &Lab, network: Network) -> Vec<(Pair, Session)> {
     let mut found = Vec::new();
-    lab.for_each_ipoib_pair(|paths, host, storage, ways| {
+    IpPaths::for_each_pair(lab, |paths, host, storage, ways| {
         for way in ways {
             let [own, far] = way.ends;
             let parts = match way.router {

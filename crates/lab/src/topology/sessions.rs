@@ -7,7 +7,7 @@ use super::names::compress_all;
 use super::part::{Part, part_name};
 use super::report::{Paths, SinglePoint};
 use sanloom_fc::config::{EthernetNode, InfinibandNode};
-use sanloom_fc::san::{Lab, NetworkPart, SessionReach};
+use sanloom_fc::san::{IpPaths, Lab, NetworkPart, SessionReach};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of host and storage with equal numbers of sessions.
@@ -48,7 +48,7 @@ fn sessions(lab: &Lab) -> Sessions {
         }
         true
     });
-    lab.for_each_ipoib_pair(|_, host, storage, ways| {
+    IpPaths::for_each_pair(lab, |_, host, storage, ways| {
         let interfaces: BTreeSet<u16> = ways.iter().map(|way| way.ends[0]).collect();
         let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
         let entry = found.entry((host, storage)).or_insert((0, 0));

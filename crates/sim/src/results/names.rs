@@ -78,7 +78,7 @@ impl<'l> Names<'l> {
         let sessions = config.iscsi.sessions.max(1);
         let session = if sessions > 1 { format!(".{}", number % sessions) } else { String::new() };
         let (mut nic, mut kind) = (number / sessions, "nic");
-        if self.lab.has_ipoib() {
+        if self.lab.infiniband.has_ipoib() {
             let on_ethernet = self.lab.iscsi_paths().interfaces_of(EthernetNode::Host(host)).len() as u16;
             if let Some(on_infiniband) = nic.checked_sub(on_ethernet) {
                 (nic, kind) = (on_infiniband, "ipoib");

@@ -10,7 +10,7 @@ use sanloom_transport::infiniband::partition::PKey;
 
 /// Adds the interfaces of InfiniBand behind those of Ethernet, and the routers of a lab.
 pub(super) fn add(lab: &Lab, paths: &IpPaths<'_>, plan: &mut IscsiPlan, adapter: impl Fn(EthernetNode) -> AdapterPlan) {
-    if !lab.has_ipoib() {
+    if !lab.infiniband.has_ipoib() {
         return;
     }
     let interface = |(number, interface): (u16, &InfinibandInterface)| {

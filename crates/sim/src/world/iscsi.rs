@@ -14,7 +14,7 @@ use crate::net::ethernet::Packet;
 use crate::srp::CHANNEL;
 use sanloom_fc::config::{self, BackEndTarget, EthernetNode, ForwardingGrain};
 use sanloom_fc::fcp::target::Input;
-use sanloom_fc::san::{IpWay, IscsiPaths, Lab};
+use sanloom_fc::san::{IpPaths, IpWay, IscsiPaths, Lab};
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
 use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::iscsi::target::{Access, Limits, Node, Portal, Target};
@@ -63,7 +63,7 @@ impl TcpPlan {
         if !has_ip(lab) {
             return plan;
         }
-        let paths = lab.ip_paths();
+        let paths = IpPaths::of(lab);
         for (host, config) in (0..).zip(&lab.hosts) {
             let own = paths.interfaces_of_host(host);
             for &storage in lab.live.iscsi.keys().filter(|storage| uses(lab, host, **storage)) {
@@ -128,7 +128,7 @@ pub fn initiators(lab: &Lab, host: u16) -> u16 {
     if !has_ip(lab) {
         return 0;
     }
-    let paths = lab.ip_paths();
+    let paths = IpPaths::of(lab);
     let has_session = |storage: &u16| uses(lab, host, *storage) && !paths.ways(host, *storage).is_empty();
     match lab.live.iscsi.keys().any(has_session) {
         true => paths.interfaces_of_host(host).len() as u16 * lab.hosts[usize::from(host)].iscsi.sessions,
@@ -139,14 +139,14 @@ pub fn initiators(lab: &Lab, host: u16) -> u16 {
 /// Returns the number of portals of a storage system that hosts can use.
 pub fn portals(lab: &Lab, storage: u16) -> u16 {
     match has_ip(lab) {
-        true => lab.ip_paths().portals(storage).len() as u16,
+        true => IpPaths::of(lab).portals(storage).len() as u16,
         false => 0,
     }
 }
 
 /// Returns whether hosts of the lab can reach an iSCSI target.
 fn has_ip(lab: &Lab) -> bool {
-    !lab.live.iscsi.is_empty() && (!lab.ethernet_links.is_empty() || lab.has_ipoib())
+    !lab.live.iscsi.is_empty() && (!lab.ethernet_links.is_empty() || lab.infiniband.has_ipoib())
 }
 
 /// Returns the address of a portal. A simulated portal without an address in the lab has one that
@@ -169,7 +169,7 @@ fn session(lab: &Lab, (host, hba): (u16, u16), storage: u16, way: &IpWay) -> Opt
         interfaces: ends,
         via: router.map(|(_, via)| via),
         tag,
-        // A smaller part of the way limits the segments of both ends (path MTU discovery, RFC 1191).
+        // A smaller part of the way limits the segments of both ends (RFC 1191).
         tcp: [&config.iscsi.tcp, &target.tcp].map(|tcp| Arc::new(tcp_config(tcp, mtu))),
         login: LoginConfig {
             initiator: config.iscsi.name.clone(),

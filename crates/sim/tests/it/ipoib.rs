@@ -182,8 +182,9 @@ targets = "disk"
     )
 }
 
-/// The MTU of Ethernet holds on both planes: a segment has 1,448 bytes, and its packet on InfiniBand
-/// 1,500 bytes of IP, 4 of IPoIB and 36 of headers and symbols. So 1x SDR carries 235.1 MB/s of TCP.
+/// The MTU of Ethernet holds on both planes: a segment has 1,448 bytes, and its packet on
+/// InfiniBand 1,500 bytes of IP, 4 of IPoIB and 36 of headers and symbols. So 1x SDR carries 235.1
+/// MB/s of TCP.
 #[test]
 fn segments_through_a_router_have_the_mtu_of_ethernet() {
     let results = labs::run(&labs::lab(&routed("{ per_packet = \"100ns\" }", ["1xSDR", "10GbE"], READS)));

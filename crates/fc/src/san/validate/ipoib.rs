@@ -15,7 +15,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     }
     nodes(lab, problems);
     routers(lab, problems);
-    if lab.has_ipoib() {
+    if lab.infiniband.has_ipoib() {
         partitions(lab, problems);
         sessions(lab, problems);
     }
@@ -103,7 +103,7 @@ fn routers(lab: &Lab, problems: &mut Problems) {
 
 /// Pairs of a workload that one subnet joins, and whose partitions differ.
 fn partitions(lab: &Lab, problems: &mut Problems) {
-    let paths = lab.ip_paths();
+    let paths = IpPaths::of(lab);
     let mut reported = BTreeSet::new();
     for workload in &lab.workloads {
         let targets: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).collect();
@@ -143,7 +143,7 @@ pub(super) fn separated(lab: &Lab, paths: &IpPaths<'_>, host: u16, storage: u16)
 fn sessions(lab: &Lab, problems: &mut Problems) {
     let mut all = 0;
     let mut of_storage: BTreeMap<u16, u64> = BTreeMap::new();
-    lab.for_each_ipoib_pair(|paths, host, storage, ways| {
+    IpPaths::for_each_pair(lab, |paths, host, storage, ways| {
         let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
         let of_this = of_storage.entry(storage).or_insert(0);
         *of_this += ways.len() as u64 * each;

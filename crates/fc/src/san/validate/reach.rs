@@ -52,7 +52,7 @@ impl Access<'_> {
             hosts: hosts.map(|ports| sorted(ports.map(|port| pairs.hosts[port].fabric))).collect(),
             storage: storage.map(|ports| sorted(ports.map(|port| pairs.storage[port].fabric))).collect(),
             masked: lab.pairs_permitted_at_some_time(),
-            ip: lab.ip_paths(),
+            ip: IpPaths::of(lab),
             srp: lab.srp_paths(),
             pairs,
         }
