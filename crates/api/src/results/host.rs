@@ -54,6 +54,21 @@ pub struct HostResult {
     pub requests_unanswered: u64,
     /// Paths to storage.
     pub paths: Vec<PathResult>,
+    /// Work of the host as a router of IP; absent without `ip_router`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_router: Option<IpRouterResult>,
+}
+
+/// Work of a router of IP between Ethernet and InfiniBand.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IpRouterResult {
+    /// Packets that it has passed on.
+    pub forwarded: u64,
+    /// Packets that it has dropped, because the queue of their interface was full.
+    pub dropped: u64,
+    /// Fraction of the time in which packets occupied it, 0 to 1.
+    pub utilisation: f64,
 }
 
 /// Processor time of one kind of work.

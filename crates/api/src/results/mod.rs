@@ -38,7 +38,7 @@ pub use columns::{SeriesColumn, SeriesValues};
 pub use engine::Engine;
 pub use ethernet::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
 pub use expectation::ExpectationResult;
-pub use host::{CpuWork, HostResult, PathResult, StreamHostResult, StreamResult, TraceResult};
+pub use host::{CpuWork, HostResult, IpRouterResult, PathResult, StreamHostResult, StreamResult, TraceResult};
 pub use infiniband::{InfinibandDirection, InfinibandLinkResult, SrpChannelResult, SubnetResult};
 pub use io::{HistogramBucket, IoStats, Latency, QueueDepth, Totals};
 pub use iscsi::IscsiSessionResult;

@@ -4,10 +4,10 @@ use super::metric::{Fold, fits, split_fold};
 use super::{
     AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult,
     EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, ExpectationResult, FaultEvent, Finding,
-    GatewayResult, HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IscsiSessionResult, LabInfo,
-    LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult, PrecisionResult,
-    RaidResult, Remedy, Replications, Results, SrpChannelResult, SsdResult, StorageResult, StreamHostResult,
-    StreamResult, SubnetResult, SwitchResult, TraceResult, Victim,
+    GatewayResult, HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IpRouterResult, IscsiSessionResult,
+    LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult,
+    PrecisionResult, RaidResult, Remedy, Replications, Results, SrpChannelResult, SsdResult, StorageResult,
+    StreamHostResult, StreamResult, SubnetResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
@@ -197,6 +197,7 @@ pub fn example() -> Results {
         hosts: vec![HostResult {
             cpu_work: vec![CpuWork::default()],
             paths: vec![PathResult::default()],
+            ip_router: Some(IpRouterResult::default()),
             ..HostResult::default()
         }],
         streams: vec![StreamResult {

@@ -7,6 +7,7 @@ mod npiv;
 mod open_fcoe;
 mod sansim;
 mod theory;
+mod today;
 mod verdict;
 
 use clap::Subcommand;
@@ -52,9 +53,14 @@ pub enum Paper {
     /// An array of 150 disks over two paths of 8GFC (document 002, report of EMC and Yahoo)
     #[command(after_help = "Example:\n  sanloom reproduce open-fcoe --no-report")]
     OpenFcoe(open_fcoe::Args),
-    /// Fibre Channel switches of three makers, and software iSCSI (document 004)
+    /// Fibre Channel, iSCSI, SRP and IPoIB, with switches of three makers and gateways (document
+    /// 004)
     #[command(after_help = "Example:\n  sanloom reproduce gupfs --no-report")]
     Gupfs(gupfs::Args),
+    /// The comparison of document 004 with the rates of today: 32GFC, iSCSI over 25 and 100 GbE,
+    /// FCoE over 100 GbE, and SRP over NDR
+    #[command(after_help = "Example:\n  sanloom reproduce today --no-report")]
+    Today(today::Args),
     /// Measured response times of three disks beside those of the disk model, with the demerit
     /// figure and both distributions, and queues of random reads
     #[command(
@@ -116,13 +122,23 @@ impl ResultArgs {
 
     /// Writes verdicts as [`ResultArgs::write`] does, prints their table, and judges them.
     fn publish(&self, folder: Option<&Path>, about: &About<'_>, verdicts: &[Verdict]) -> Result<(), Failure> {
+        self.publish_with(folder, about, verdicts, &[])
+    }
+
+    /// As [`ResultArgs::publish`], with further sections of the page: name, title and content.
+    fn publish_with(
+        &self,
+        folder: Option<&Path>,
+        about: &About<'_>,
+        verdicts: &[Verdict],
+        more: &[(&'static str, &'static str, String)],
+    ) -> Result<(), Failure> {
         let summary = verdict::summary(verdicts);
         let page = || {
             let command = format!("<pre class=\"command\">{}</pre>\n", escape(&about.command));
-            let sections = vec![
-                ("numbers", "Numbers of the paper", verdict::html_table("numbers", verdicts)),
-                ("command", "Command", command),
-            ];
+            let mut sections = vec![("numbers", "Numbers of the paper", verdict::html_table("numbers", verdicts))];
+            sections.extend(more.iter().cloned());
+            sections.push(("command", "Command", command));
             let head: Vec<String> = std::iter::once(summary.clone()).chain(about.note.map(str::to_owned)).collect();
             plain_page(about.heading, about.title, &head, sections)
         };
@@ -163,6 +179,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Paper::IscsiSwitch(args) => iscsi_switch::run(args),
         Paper::OpenFcoe(args) => open_fcoe::run(args),
         Paper::Gupfs(args) => gupfs::run(args),
+        Paper::Today(args) => today::run(args),
         Paper::Disks(args) => disks::run(args),
         Paper::Theory(args) => theory::run(args),
     }

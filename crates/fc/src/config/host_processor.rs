@@ -21,6 +21,8 @@ pub struct HostProcessor {
     pub fc: DriverCost,
     /// Costs of I/O over TCP, without [`Interrupt`](super::Interrupt).
     pub tcp: StackCost,
+    /// Costs of packets over InfiniBand, in place of those of `tcp` for each segment.
+    pub ipoib: Option<PacketCost>,
     /// Costs of I/O over SRP.
     pub srp: ChannelCost,
     /// Processor of each HBA.
@@ -38,6 +40,7 @@ impl Default for HostProcessor {
             coherence_share_ppm: 0,
             fc: DriverCost::default(),
             tcp: StackCost::default(),
+            ipoib: None,
             srp: ChannelCost::default(),
             hba: AdapterProcessor::default(),
             iscsi_hba: None,
@@ -114,6 +117,16 @@ impl StackCost {
             batch => bytes.div_ceil(batch).clamp(u64::from(frames > 0), frames.into()),
         }
     }
+}
+
+/// Processor time of packets of IP over InfiniBand. No adapter joins or divides them, so each
+/// packet has its own cost. Copies, checksums and interrupts are those of [`StackCost`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PacketCost {
+    /// Time of a packet that arrives.
+    pub per_packet_received: Picos,
+    /// Time of a packet that leaves.
+    pub per_packet_sent: Picos,
 }
 
 /// Processor time of the driver of a channel adapter, which moves the data by itself.

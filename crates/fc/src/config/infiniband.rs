@@ -3,6 +3,7 @@
 //! Interfaces of hosts and storage systems (channel adapters) are the ends of InfiniBand links. An
 //! interface has a number apart from those of HBAs, Fibre Channel ports and Ethernet interfaces.
 
+use super::ipoib::IpoibOfLab;
 use super::units::Picos;
 use std::collections::BTreeMap;
 
@@ -139,6 +140,8 @@ pub struct Infiniband {
     pub subnet: Subnet,
     /// SRP targets, by index of the storage system.
     pub targets: BTreeMap<u16, SrpTarget>,
+    /// IP over InfiniBand.
+    pub ipoib: IpoibOfLab,
 }
 
 /// Node at the end of an InfiniBand link, by index.

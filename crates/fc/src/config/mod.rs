@@ -14,6 +14,7 @@ mod fcoe;
 mod gateway;
 mod host_processor;
 mod infiniband;
+mod ipoib;
 mod iscsi;
 mod iscsi_hba;
 mod joining;
@@ -46,10 +47,15 @@ pub use fault::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault};
 pub use fcip::{FCIP_BUFFER_BYTES, FCIP_OVERHEAD_BYTES, FcipAddresses, FcipTunnel, K_A_TOV};
 pub use fcoe::{FCOE_BUFFER_BYTES, FCOE_MTU, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, TAG_BYTES, VirtualLink};
 pub use gateway::{ForwardingGrain, Gateway, GatewayCost, GatewayHost, GatewayMode};
-pub use host_processor::{AdapterProcessor, Affinity, ChannelCost, DriverCost, HostProcessor, StackCost, per_kib};
+pub use host_processor::{
+    AdapterProcessor, Affinity, ChannelCost, DriverCost, HostProcessor, PacketCost, StackCost, per_kib,
+};
 pub use infiniband::{
     BLOCK_BYTES, Infiniband, InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandRate, InfinibandSwitch,
     MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, PACKET_OVERHEAD_BYTES, SrpHost, SrpTarget, Subnet, SubnetRouting,
+};
+pub use ipoib::{
+    DEFAULT_PARTITION, IPOIB_HEADER_BYTES, IpRouter, Ipoib, IpoibMode, IpoibOfLab, MAX_CONNECTED_MTU, MIN_IP_MTU,
 };
 pub use iscsi::{Chap, Iscsi, IscsiHost};
 pub use iscsi_hba::IscsiHba;

@@ -1,10 +1,10 @@
 //! Ethernet of a lab: interfaces, VLANs, headroom, pairs of iSCSI end points, and the network that
 //! a simulation adds to a lab whose hosts reach iSCSI targets in no other way.
 
-use super::Lab;
+use super::{IpPaths, Lab};
 use crate::config::{
-    EthernetEnd, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Iscsi, MediumKind,
-    Node, PRIORITIES, Picos, VlanNumbers,
+    EthernetEnd, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, InfinibandNode, Iscsi,
+    MediumKind, Node, PRIORITIES, Picos, VlanNumbers,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,13 @@ impl IscsiPaths<'_> {
     pub fn portals(&self, storage: u16) -> Vec<u16> {
         let Some(target) = self.lab.live.iscsi.get(&storage) else { return Vec::new() };
         let interfaces = self.interfaces_of(EthernetNode::Storage(storage));
-        let portals = if interfaces.is_empty() { 0 } else { target.portals.len().max(interfaces.len()) };
+        // Further addresses are those of the IPoIB interfaces.
+        let ipoib = &self.lab.infiniband.ipoib.nodes;
+        let node = InfinibandNode::Storage(storage);
+        let ends = self.lab.infiniband.links.iter().flat_map(|link| link.ends);
+        let on_infiniband = ends.filter(|end| end.node == node && ipoib.contains_key(&node)).count();
+        let listed = target.portals.len().saturating_sub(on_infiniband);
+        let portals = if interfaces.is_empty() { 0 } else { listed.max(interfaces.len()) };
         interfaces.iter().copied().cycle().take(portals).collect()
     }
 
@@ -52,6 +58,14 @@ impl IscsiPaths<'_> {
         let admits =
             |target: &Iscsi| target.initiators.is_empty() || name.is_some_and(|name| target.initiators.contains(name));
         self.lab.live.iscsi.get(&storage).is_some_and(admits)
+    }
+
+    /// Returns whether frames pass between two interfaces in the VLAN of a host.
+    pub fn are_joined(&self, host: u16, a: u16, b: u16) -> bool {
+        let vlan = self.lab.hosts.get(usize::from(host)).and_then(|host| host.iscsi.vlan);
+        let Some(groups) = self.groups.get(&vlan) else { return false };
+        let group = |interface: u16| groups[self.interfaces[usize::from(interface)].link];
+        group(a).is_some() && group(a) == group(b)
     }
 
     /// Pairs of an interface of the host and a portal of the storage system between which frames
@@ -181,6 +195,8 @@ impl Lab {
         }
         let mut ends: BTreeSet<EthernetNode> = BTreeSet::new();
         let linked = self.fabrics_of_nodes();
+        let ip = self.infiniband.has_ipoib().then(|| IpPaths::of(self));
+        let has_way = |host: u16, storage: u16| ip.as_ref().is_some_and(|ip| !ip.ways(host, storage).is_empty());
         for workload in &self.workloads {
             for &host in &workload.hosts {
                 let Some(config) = self.hosts.get(usize::from(host)) else { continue };
@@ -188,7 +204,7 @@ impl Lab {
                     let is_joined = linked.iter().any(|nodes| {
                         nodes.contains(&EthernetNode::Host(host))
                             && nodes.contains(&EthernetNode::Storage(target.storage))
-                    });
+                    }) || has_way(host, target.storage);
                     if config.virtual_machine.is_none() && !is_joined && self.live.iscsi.contains_key(&target.storage) {
                         ends.insert(EthernetNode::Host(host));
                         ends.insert(EthernetNode::Storage(target.storage));

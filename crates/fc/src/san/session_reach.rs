@@ -1,11 +1,11 @@
 //! Storage that hosts cannot reach over Ethernet or InfiniBand while one part of it is broken:
 //! [`SessionReach`].
 
-use super::Lab;
 use super::dark::{ethernet_links_down_at_start, infiniband_links_down_at_start};
 use super::ethernet::ethernet_groups_without;
 use super::infiniband::infiniband_groups_without;
 use super::subnet::SubnetGraph;
+use super::{IpPaths, Lab};
 use crate::config::SubnetRouting;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub enum NetworkPart {
 enum Network {
     /// Ethernet, with sessions of iSCSI.
     Ethernet,
-    /// InfiniBand, with channels of SRP.
+    /// InfiniBand, with channels of SRP and sessions of iSCSI over IPoIB.
     Infiniband,
 }
 
@@ -35,6 +35,8 @@ type Pair = (u16, u16);
 struct Session {
     links: [u16; 2],
     interfaces: [u16; 2],
+    /// The session continues behind a router over the other network.
+    is_leg: bool,
 }
 
 /// Sessions of iSCSI or channels of SRP that workloads need, for the question which storage a
@@ -65,11 +67,14 @@ impl<'l> SessionReach<'l> {
             let link = |interface: u16| paths.interfaces[usize::from(interface)].link as u16;
             let session = |(own, portal): (u16, u16)| {
                 let interfaces = [own, portals[usize::from(portal)]];
-                Session { links: interfaces.map(link), interfaces }
+                Session { links: interfaces.map(link), interfaces, is_leg: false }
             };
             sessions.insert((host, storage), paths.pairs(host, storage).into_iter().map(session).collect());
             true
         });
+        for (pair, leg) in ip_sessions(lab, Network::Ethernet) {
+            sessions.entry(pair).or_default().push(leg);
+        }
         SessionReach {
             lab,
             network: Network::Ethernet,
@@ -83,19 +88,22 @@ impl<'l> SessionReach<'l> {
         .analysed()
     }
 
-    /// As [`SessionReach::of_iscsi`], for channels of SRP.
-    pub fn of_srp(lab: &'l Lab) -> SessionReach<'l> {
+    /// As [`SessionReach::of_iscsi`], for channels of SRP and sessions of iSCSI over IPoIB.
+    pub fn of_infiniband(lab: &'l Lab) -> SessionReach<'l> {
         let mut sessions: BTreeMap<Pair, Vec<Session>> = BTreeMap::new();
         lab.for_each_srp_pair(|paths, host, storage| {
             let ports = paths.target_ports(storage);
             let link = |interface: u16| paths.interfaces[usize::from(interface)].link as u16;
             let session = |(own, port): (u16, u16)| {
                 let interfaces = [own, ports[usize::from(port)]];
-                Session { links: interfaces.map(link), interfaces }
+                Session { links: interfaces.map(link), interfaces, is_leg: false }
             };
             sessions.insert((host, storage), paths.pairs(host, storage).into_iter().map(session).collect());
             true
         });
+        for (pair, session) in ip_sessions(lab, Network::Infiniband) {
+            sessions.entry(pair).or_default().push(session);
+        }
         SessionReach {
             lab,
             network: Network::Infiniband,
@@ -139,6 +147,11 @@ impl<'l> SessionReach<'l> {
     /// Returns whether a pair has a session without a failure.
     pub fn joins(&self, pair: Pair) -> bool {
         self.sessions.contains_key(&pair)
+    }
+
+    /// Returns whether a pair has a session that needs no other network, without a failure.
+    pub fn joins_alone(&self, pair: Pair) -> bool {
+        self.sessions.get(&pair).is_some_and(|sessions| sessions.iter().any(|session| !session.is_leg))
     }
 
     /// Parts whose failure may cut off a pair: links that are the only ones of a pair, links
@@ -189,7 +202,7 @@ impl<'l> SessionReach<'l> {
                 Network::Ethernet => ethernet_groups_without(self.lab, vlan, broken),
                 Network::Infiniband => infiniband_groups_without(self.lab, broken),
             });
-            let is_joined = |Session { links, interfaces }: &&Session| {
+            let is_joined = |Session { links, interfaces, .. }: &&Session| {
                 let [own, peer] = links.map(|link| groups[usize::from(link)]);
                 own.is_some()
                     && own == peer
@@ -199,6 +212,37 @@ impl<'l> SessionReach<'l> {
         }
         joined
     }
+}
+
+/// Sessions of iSCSI that cross InfiniBand: the part of each in one network.
+fn ip_sessions(lab: &Lab, network: Network) -> Vec<(Pair, Session)> {
+    let mut found = Vec::new();
+    IpPaths::for_each_pair(lab, |paths, host, storage, ways| {
+        for way in ways {
+            let [own, far] = way.ends;
+            let parts = match way.router {
+                None => vec![[own, far]],
+                Some((_, [near, beyond])) => vec![[own, near], [beyond, far]],
+            };
+            let is_leg = parts.len() > 1;
+            for ends in parts {
+                let session = match (network, ends.map(|end| paths.on_infiniband(end))) {
+                    (Network::Infiniband, [Some(a), Some(b)]) => {
+                        let link = |interface: u16| paths.infiniband[usize::from(interface)].link as u16;
+                        Session { links: [a, b].map(link), interfaces: [a, b], is_leg }
+                    }
+                    (Network::Ethernet, [None, None]) => {
+                        let link = |interface: u16| paths.iscsi.interfaces[usize::from(interface)].link as u16;
+                        Session { links: ends.map(link), interfaces: ends, is_leg }
+                    }
+                    _ => continue,
+                };
+                found.push(((host, storage), session));
+            }
+        }
+        true
+    });
+    found
 }
 
 fn ends(switches: &mut dyn Iterator<Item = (usize, u16)>) -> [Option<u16>; 2] {

@@ -14,6 +14,7 @@ mod gateways;
 mod holes;
 mod infiniband;
 mod interfaces;
+mod ipoib;
 mod iscsi;
 mod links;
 mod live;
@@ -138,6 +139,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let nodes = [&switch_places, &host_places, &storage_places];
     let ethernet_switch_places = ethernet::switches(document, &mut lab, &mut budget, sink);
     lab.infiniband.targets = infiniband::targets(nodes[2]);
+    lab.infiniband.ipoib = ipoib::build(nodes[1], nodes[2]);
     let infiniband_switch_places = infiniband::switches(document, &mut lab, &mut budget, sink);
     lab.infiniband.subnet = infiniband::subnet(&single("subnet")?, &lab, &mut budget, sink);
     let ethernet_link_places = ethernet::links(document, &mut lab, &names, &mut budget, sink);

@@ -32,6 +32,7 @@ pub(super) fn processor(e: &Element<'_>) -> HostProcessor {
             interrupt_gap: time("tcp_cost.interrupt_gap"),
             interrupt_frames: e.integer("tcp_cost.interrupt_frames").unwrap_or(1),
         },
+        ipoib: super::ipoib::cost(e),
         srp: ChannelCost { per_command: time("srp_cost.per_command"), per_completion: time("srp_cost.per_completion") },
         hba: AdapterProcessor {
             per_read: time("hba_processor.per_read"),

@@ -10,6 +10,7 @@ mod fault;
 mod fcip;
 mod gateway;
 mod infiniband;
+mod ipoib;
 mod iscsi;
 mod iscsi_hba;
 mod live;

@@ -1,6 +1,7 @@
 //! Sections of hosts and storage.
 
 use super::infiniband::INITIATOR as SRP;
+use super::ipoib::HOST_KEYS as IPOIB;
 use super::iscsi_hba::ISCSI_HBA;
 use super::live::UPLINK;
 use super::processor::PROCESSOR;
@@ -95,9 +96,9 @@ pub(super) const HOST: SectionDef = SectionDef {
     form: Form::Named,
     meaning: "Hosts. The name may be a range: `[host.\"server{1..8}\"]`. `[host.\"*\"]` sets defaults for all hosts; a table for one name adds to the range that covers it.",
     also: &["hosts", "server", "servers", "initiator", "client"],
-    keys: &join::<{ KEYS.len() + PROCESSOR.len() + ISCSI_HBA.len() + INITIATOR.len() + TCP.len() + SRP.len() }>(&[
-        KEYS, &PROCESSOR, &ISCSI_HBA, &INITIATOR, &TCP, &SRP,
-    ]),
+    keys: &join::<
+        { KEYS.len() + PROCESSOR.len() + ISCSI_HBA.len() + INITIATOR.len() + TCP.len() + SRP.len() + IPOIB.len() },
+    >(&[KEYS, &PROCESSOR, &ISCSI_HBA, &INITIATOR, &TCP, &SRP, &IPOIB]),
 };
 
 const KEYS: &[Key] = &[

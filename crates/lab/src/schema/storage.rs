@@ -3,6 +3,7 @@
 use super::disk_loops;
 use super::gateway::GATEWAY;
 use super::infiniband::TARGET as SRP;
+use super::ipoib::STORAGE_KEYS as IPOIB;
 use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
 use super::nodes::{BB_SC, BUS_BITS, BUS_CLOCK, FRAME_BUFFERS, INTERRUPT_COST, RECEIVE_SIZE, WWNN, WWPN, WWPNS};
@@ -17,8 +18,8 @@ pub(super) const STORAGE: SectionDef = SectionDef {
     form: Form::Named,
     meaning: "Storage systems: a controller with ports and RAM-disk LUNs. Names as in `[host.NAME]`.",
     also: &["disk", "disks", "array", "device", "devices", "target", "storages"],
-    keys: &join::<{ KEYS.len() + ISCSI.len() + TCP.len() + SRP.len() + GATEWAY.len() }>(&[
-        KEYS, &ISCSI, &TCP, &SRP, &GATEWAY,
+    keys: &join::<{ KEYS.len() + ISCSI.len() + TCP.len() + SRP.len() + IPOIB.len() + GATEWAY.len() }>(&[
+        KEYS, &ISCSI, &TCP, &SRP, &IPOIB, &GATEWAY,
     ]),
 };
 

@@ -4,8 +4,8 @@ use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
     Affinity, Arbitration, Carrier, Congestion, ControllerAccess, Direction, FlowControlModes, Forwarding,
-    ForwardingGrain, GatewayMode, IoScheduler, IslChoice, IslHash, MediumKind, PathPolicy, Priority, ProcessorPriority,
-    ProcessorSharing, Queueing, SubnetRouting, ZoneDefault,
+    ForwardingGrain, GatewayMode, IoScheduler, IpoibMode, IslChoice, IslHash, MediumKind, PathPolicy, Priority,
+    ProcessorPriority, ProcessorSharing, Queueing, SubnetRouting, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -76,6 +76,11 @@ words!(SUBNET_ROUTING, SUBNET_ROUTINGS: SubnetRouting {
     "minhop" => SubnetRouting::MinHop, "fewest hops; among equals the port with the fewest routes. A ring of switches can come to a deadlock";
     "updn" => SubnetRouting::UpDown, "fewest hops among the paths that never turn up after a step down, so that no deadlock is possible";
     "ftree" => SubnetRouting::FatTree, "balanced paths in a pure fat tree";
+});
+
+words!(IPOIB_MODE, IPOIB_MODES: IpoibMode {
+    "datagram" => IpoibMode::Datagram, "unreliable datagrams: each packet of IP is one packet of InfiniBand";
+    "connected" => IpoibMode::Connected, "a reliable connection between two interfaces, with packets of up to 65,520 bytes";
 });
 
 words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {

@@ -40,7 +40,7 @@ impl<'l> Reach<'l> {
     /// isolated.
     pub fn of(lab: &'l Lab, isolated: &[usize]) -> Reach<'l> {
         let permitted = lab.permitted_pairs(isolated);
-        let (iscsi, srp) = (SessionReach::of_iscsi(lab), SessionReach::of_srp(lab));
+        let (iscsi, srp) = (SessionReach::of_iscsi(lab), SessionReach::of_infiniband(lab));
         let apart = lab.links_apart(isolated);
         let (whole, joined) = (Left::default(), HostLuns::new());
         let fcoe = fcoe_paths_without(lab, &ethernet_links_down_at_start(lab));
@@ -154,7 +154,7 @@ impl<'l> Reach<'l> {
         }
         let left = self.without(&broken, host);
         let has_session =
-            |pair: (u16, u16)| self.srp.joins(pair) || (self.iscsi.joins(pair) && !lost_sessions.contains(&pair));
+            |pair: (u16, u16)| self.srp.joins_alone(pair) || (self.iscsi.joins(pair) && !lost_sessions.contains(&pair));
         let mut lost = HostLuns::new();
         // Virtual machines use the ports of their hypervisor.
         let carried = |host: u16| -> BTreeSet<u16> {
@@ -218,7 +218,7 @@ impl<'l> Reach<'l> {
     /// network nor Fibre Channel joins them.
     fn last_paths(&self, pairs: BTreeSet<(u16, u16)>, other: &SessionReach<'_>) -> HostLuns {
         let mut lost = HostLuns::new();
-        for pair in pairs.into_iter().filter(|pair| !other.joins(*pair)) {
+        for pair in pairs.into_iter().filter(|pair| !other.joins_alone(*pair)) {
             let luns = self.joined.get(&pair).into_iter().flatten().copied();
             let gone: BTreeSet<u16> = luns.filter(|lun| !self.whole.has(pair, *lun)).collect();
             if !gone.is_empty() {

@@ -8,7 +8,7 @@ use super::names::compress_all;
 use super::part::{Part, part_name};
 use super::report::{Paths, SinglePoint};
 use sanloom_fc::config::{EthernetNode, InfinibandNode};
-use sanloom_fc::san::{Lab, NetworkPart, SessionReach};
+use sanloom_fc::san::{IpPaths, Lab, NetworkPart, SessionReach};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of host and storage with equal numbers of sessions.
@@ -47,6 +47,13 @@ fn sessions(lab: &Lab) -> Sessions {
         if !pairs.is_empty() {
             found.insert((host, storage), (pairs.len() as u64 * each, interfaces.len() as u64));
         }
+        true
+    });
+    IpPaths::for_each_pair(lab, |_, host, storage, ways| {
+        let interfaces: BTreeSet<u16> = ways.iter().map(|way| way.ends[0]).collect();
+        let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
+        let entry = found.entry((host, storage)).or_insert((0, 0));
+        *entry = (entry.0 + ways.len() as u64 * each, entry.1 + interfaces.len() as u64);
         true
     });
     found
@@ -101,7 +108,7 @@ pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTr
         one_path.filter(|pair| !sessions.joins(*pair) && !channels.joins(*pair)).map(|(host, _)| host).collect();
     let mut add = |parts: BTreeSet<NetworkPart>, own: &SessionReach<'_>, other: &SessionReach<'_>| {
         for part in parts.into_iter().filter(|part| matches!(part, NetworkPart::Link(_))) {
-            let is_last = |pair: &(u16, u16)| !has_path.contains(pair) && !other.joins(*pair);
+            let is_last = |pair: &(u16, u16)| !has_path.contains(pair) && !other.joins_alone(*pair);
             lonely.extend(own.cut_off(part).into_iter().filter(is_last).map(|(host, _)| host));
         }
     };

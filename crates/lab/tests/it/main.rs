@@ -6,5 +6,6 @@ mod hostile;
 mod import;
 mod json_schema;
 mod topology;
+mod topology_ipoib;
 mod topology_storage;
 mod zone_edits;

@@ -52,7 +52,7 @@ fn pause(line: u32, named: u8, stop: u8, out: &mut Vec<u8>) {
 }
 
 /// A segment and its connection.
-struct Shown<'a> {
+pub(super) struct Shown<'a> {
     /// Address of the end that has opened the connection, and of the other one.
     ends: [SocketAddrV4; 2],
     /// Number of the connection, which decides its initial sequence numbers.
@@ -63,7 +63,8 @@ struct Shown<'a> {
     payload: &'a [u8],
 }
 
-fn of_session<'a>(seen: &'a Seen<'a>) -> Shown<'a> {
+/// Returns a segment of a session.
+pub(super) fn of_session<'a>(seen: &'a Seen<'a>) -> Shown<'a> {
     Shown {
         ends: addresses(seen),
         connection: seen.connection.into(),
@@ -106,6 +107,11 @@ fn segment(vlans: &VlanNumbers, packet: &Packet, seen: &Shown<'_>, out: &mut Vec
     let vlan = vlans.vlan(packet.vlan()).unwrap_or(0);
     let tag = seen.has_tag.then(|| VlanTag { priority: packet.priority(), drop_eligible: false, vlan });
     EtherHeader { to: mac(packet.to), from: mac(packet.from), tag, ether_type: EtherType::IPV4 }.emit(out);
+    ip(packet, seen, out);
+}
+
+/// Appends the packet of IP of a segment.
+pub(super) fn ip(packet: &Packet, seen: &Shown<'_>, out: &mut Vec<u8>) {
     let mut ends = seen.ends;
     if !seen.from_opener {
         ends.reverse();

@@ -204,7 +204,7 @@ impl Fcip {
         tunnel.directions = directions;
         tunnel.count.connections += 1;
         self.by_connection.push(number);
-        tunnel.end = self.stacks.connect(net, ends, None);
+        tunnel.end = self.stacks.connect(net, ends, None, None);
     }
 
     /// Ends the connection of a link, whose frames are lost, and opens another one.

@@ -100,6 +100,11 @@ impl Form {
         (packet.position >> 24) as u8 & !ASKS
     }
 
+    /// Returns the name of a datagram.
+    pub fn name(packet: &Packet) -> u32 {
+        packet.position & 0xff_ffff
+    }
+
     /// Returns the form of a reference; `None` if it is not from here.
     pub fn of(packet: &Packet) -> Option<Form> {
         let (code, psn, argument) = ((packet.position >> 24) as u8, Psn::of(packet.position.into()), packet.argument);

@@ -23,6 +23,8 @@ use sanloom_transport::infiniband::ud;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+/// Bit of the numbers of queue pairs of IPoIB.
+pub const OF_IPOIB: u32 = 1 << 22;
 /// First number of the queue pairs of datagrams.
 const FIRST_DATAGRAM: u32 = 1 << 23;
 
@@ -50,8 +52,8 @@ pub enum Event {
     Message(Operation, u32),
     /// The peer sent an invalid request, and the queue pair has failed.
     Rejected(Fatal),
-    /// A datagram of this many bytes has arrived.
-    Datagram(u32),
+    /// A datagram with this name and this many bytes has arrived.
+    Datagram(u32, u32),
     /// A datagram was longer than the MTU and was not sent.
     TooLong(u64),
 }
@@ -90,6 +92,8 @@ pub struct Pairs {
     /// Number of the timer of the network.
     timer: u32,
     keeps_messages: bool,
+    /// Bit of the numbers of all queue pairs in packets.
+    mark: u32,
 }
 
 impl Pairs {
@@ -102,7 +106,15 @@ impl Pairs {
             due: BinaryHeap::new(),
             timer,
             keeps_messages: false,
+            mark: 0,
         }
+    }
+
+    /// Marks the numbers of all queue pairs in packets with a bit, so that packets of several
+    /// [`Pairs`] can be told apart.
+    #[must_use]
+    pub fn marked(self, mark: u32) -> Pairs {
+        Pairs { mark, ..self }
     }
 
     /// Opens a reliable connection. Returns the number of its first end; `None` if the partitions
@@ -145,7 +157,9 @@ impl Pairs {
     pub fn seen(&self, packet: &Packet) -> Option<Seen> {
         let form = Form::of(packet)?;
         let (pairs, of) = record::ends(packet, form);
-        self.ends.get(of as usize)?.record.as_ref()?.seen(form, pairs)
+        let mut seen = self.ends.get((of & !self.mark) as usize)?.record.as_ref()?.seen(form, pairs)?;
+        seen.pairs = pairs.map(|pair| pair | self.mark);
+        Some(seen)
     }
 
     /// Posts a work request with its contents.
@@ -188,7 +202,7 @@ impl Pairs {
     }
 
     /// Sends a datagram from one queue pair to another. It is discarded there if the partitions do
-    /// not match.
+    /// not match. The low 24 bits of its name arrive with it.
     pub fn send_datagram(&mut self, net: &mut Net, from: u32, to: u32, id: u64, length: u32) {
         let to_lid = self.datagrams[(to - FIRST_DATAGRAM) as usize].lid;
         let keys = [from, to].map(|pair| self.datagrams[(pair - FIRST_DATAGRAM) as usize].at.key);
@@ -197,13 +211,14 @@ impl Pairs {
         while let Some(output) = state.endpoint.poll_output() {
             match output {
                 ud::Output::Send(length) if keys[0].matches(keys[1]) => {
-                    let packet = Form::Datagram(length).packet([state.lid, to_lid], to).with_level(state.at.level);
+                    let packet = Form::Datagram(length).packet([state.lid, to_lid], to | self.mark);
+                    let packet = packet.named(id as u32).with_level(state.at.level);
                     infiniband::send(net, state.at.interface, packet);
                 }
                 ud::Output::Send(_) => {}
                 ud::Output::Completed(id) => self.events.push_back((from, Event::Completed(id))),
                 ud::Output::TooLong(id) => self.events.push_back((from, Event::TooLong(id))),
-                ud::Output::Received(length) => self.events.push_back((from, Event::Datagram(length))),
+                ud::Output::Received(length) => self.events.push_back((from, Event::Datagram(0, length))),
             }
         }
     }
@@ -215,14 +230,14 @@ impl Pairs {
 
     /// Takes a packet that has arrived at its interface.
     pub fn receive(&mut self, net: &mut Net, packet: &Packet) {
-        let pair = packet.pair();
+        let pair = packet.pair() & !self.mark;
         match Form::of(packet) {
             Some(Form::Datagram(length)) => {
                 let Some(state) = self.datagrams.get_mut(pair.wrapping_sub(FIRST_DATAGRAM) as usize) else { return };
                 state.endpoint.handle(ud::Input::Packet(length));
                 while let Some(output) = state.endpoint.poll_output() {
                     if let ud::Output::Received(length) = output {
-                        self.events.push_back((pair, Event::Datagram(length)));
+                        self.events.push_back((pair, Event::Datagram(Form::name(packet), length)));
                     }
                 }
             }
@@ -272,7 +287,8 @@ impl Pairs {
         while let Some(output) = state.requester.poll_output() {
             let event = match output {
                 requester::Output::Send(request) => {
-                    let packet = Form::Request(request).packet(state.lids, end ^ 1).with_level(state.level);
+                    let packet =
+                        Form::Request(request).packet(state.lids, (end ^ 1) | self.mark).with_level(state.level);
                     infiniband::send(net, state.interface, packet);
                     continue;
                 }
@@ -296,7 +312,8 @@ impl Pairs {
         while let Some(output) = state.responder.poll_output() {
             let event = match output {
                 responder::Output::Send(response) => {
-                    let packet = Form::Response(response).packet(state.lids, end ^ 1).with_level(state.level);
+                    let packet =
+                        Form::Response(response).packet(state.lids, (end ^ 1) | self.mark).with_level(state.level);
                     infiniband::send(net, state.interface, packet);
                     continue;
                 }

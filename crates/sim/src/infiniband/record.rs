@@ -1,10 +1,12 @@
 //! Messages that queue pairs have sent, for captures, and the packets of each with their bytes.
 
 use super::form::Form;
+use crate::net::ethernet::Packet as Frame;
 use crate::net::infiniband::Packet;
 use sanloom_transport::infiniband::packet::Mtu;
 use sanloom_transport::infiniband::rc::packet::{Operation, Psn};
 use sanloom_transport::infiniband::rc::requester::Work;
+use sanloom_transport::tcp::Segment;
 use sanloom_wire::pattern;
 use std::collections::VecDeque;
 
@@ -18,6 +20,8 @@ pub enum Content {
     Bytes(Vec<u8>),
     /// Data from this address on, which are filled with the pattern of this seed.
     Data { address: u64, seed: u32 },
+    /// A packet of IP with a segment of TCP.
+    Ip(Frame, Segment),
 }
 
 /// A message of an end.
@@ -56,6 +60,8 @@ pub struct Seen {
     pub completed: u32,
     /// Bytes of the packet.
     pub payload: Vec<u8>,
+    /// Packet of IP of which the payload is the part from this byte on, without it.
+    pub ip: Option<(Frame, Segment, u32)>,
 }
 
 impl Record {
@@ -97,12 +103,13 @@ impl Record {
         // A READ has its data in the responses, other messages in the requests.
         let has_data = (operation == Operation::Read) != is_request && !form.is_acknowledgement();
         let mut payload = Vec::new();
-        let mut address = 0;
+        let (mut address, mut ip) = (0, None);
         match &message.content {
             Content::Bytes(bytes) if has_data => {
                 payload.extend(bytes.get(start as usize..end as usize).unwrap_or_default());
             }
             Content::Bytes(_) => {}
+            Content::Ip(frame, segment) => ip = has_data.then_some((*frame, *segment, start)),
             Content::Data { address: from, seed } => {
                 address = *from;
                 if has_data {
@@ -120,7 +127,7 @@ impl Record {
         }
         let is_last = number + 1 == self.mtu.packets(message.length);
         let completed = if is_last { message.number } else { message.number - 1 };
-        Some(Seen { form, pairs, operation, length, address, completed, payload })
+        Some(Seen { form, pairs, operation, length, address, completed, payload, ip })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Interfaces of hosts and storage systems: interrupts, and the work of processors.
 
 use super::plan::AdapterPlan;
-use super::{Cx, Iscsi, Job, connection};
+use super::{Cx, Iscsi, Job, connection, router};
 use crate::net::ethernet::Packet;
 use std::collections::VecDeque;
 
@@ -29,12 +29,14 @@ pub struct Load {
     pub commands: u32,
     /// Storage system at the other end, for bytes that leave.
     pub target: u16,
+    /// The frames are packets of IPoIB.
+    pub is_ipoib: bool,
 }
 
 impl Load {
     /// Returns the load of frames that arrive.
-    fn received(frames: u32, bytes: u64) -> Load {
-        Load { frames, bytes, direction: Direction::Receive, pdus: 0, commands: 0, target: u16::MAX }
+    fn received(frames: u32, bytes: u64, is_ipoib: bool) -> Load {
+        Load { frames, bytes, direction: Direction::Receive, pdus: 0, commands: 0, target: u16::MAX, is_ipoib }
     }
 }
 
@@ -55,16 +57,26 @@ impl Adapter {
     pub fn new(plan: AdapterPlan) -> Adapter {
         Adapter { plan, waiting: VecDeque::new(), raised: 0, interrupt_ps: 0, quiet_until_ps: 0 }
     }
+
+    /// Returns the router behind the interface.
+    pub fn router(&self) -> Option<u16> {
+        self.plan.router
+    }
 }
 
 /// Takes a frame from the network.
 pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
     iscsi.stacks.forget_lost(cx.net);
     let now = cx.net.now();
-    let Some(adapter) = iscsi.adapters.get_mut(usize::from(packet.to)) else { return };
+    let Some(adapter) = iscsi.adapters.get(usize::from(packet.to)) else { return };
     let plan = adapter.plan;
+    if plan.router.is_some() && iscsi.stacks.is_for_router(packet) {
+        return router::arrive(iscsi, cx, packet);
+    }
+    let is_ipoib = iscsi.stacks.is_infiniband(packet.to);
+    let adapter = &mut iscsi.adapters[usize::from(packet.to)];
     if plan.gap_ps == 0 {
-        let load = Load::received(1, packet.bytes.into());
+        let load = Load::received(1, packet.bytes.into(), is_ipoib);
         let at = cx.around.work(plan.owner, now, packet.to, load);
         if at <= now && adapter.waiting.is_empty() {
             return take(iscsi, cx, packet);
@@ -91,6 +103,7 @@ pub(super) fn interrupt(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
 }
 
 fn raise(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
+    let is_ipoib = iscsi.stacks.is_infiniband(interface);
     let adapter = &mut iscsi.adapters[usize::from(interface)];
     let fresh = adapter.waiting.range(adapter.raised..);
     let (frames, bytes) = (fresh.len() as u32, fresh.map(|packet| u64::from(packet.bytes)).sum());
@@ -99,7 +112,7 @@ fn raise(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
     }
     adapter.raised = adapter.waiting.len();
     adapter.quiet_until_ps = cx.net.now().saturating_add(adapter.plan.gap_ps);
-    let load = Load::received(frames, bytes);
+    let load = Load::received(frames, bytes, is_ipoib);
     let at = cx.around.work(adapter.plan.owner, cx.net.now(), interface, load);
     iscsi.agenda.plan(cx.net, at, Job::Received(interface, frames));
 }

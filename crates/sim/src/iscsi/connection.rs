@@ -124,10 +124,10 @@ pub(super) fn open(iscsi: &mut Iscsi, cx: &mut Cx<'_>, session: u32) {
     state.stage = Stage::Opening;
     let plan = &state.plan;
     let [from, to] = [0, 1].map(|at| Endpoint { config: plan.tcp[at].clone(), interface: plan.interfaces[at] });
-    let tag = plan.tag;
+    let (tag, via) = (plan.tag, plan.via);
     let keeps = iscsi.is_watched;
     iscsi.ends.extend([End::new(session, keeps), End::new(session, keeps)]);
-    let end = iscsi.stacks.connect(cx.net, [from, to], tag);
+    let end = iscsi.stacks.connect(cx.net, [from, to], tag, via);
     let state = &mut iscsi.sessions[session as usize];
     state.end = end;
     state.count.connections += 1;
@@ -207,11 +207,13 @@ pub(super) fn send(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, consumed: u64) 
         let plan = &iscsi.sessions[state.session as usize].plan;
         let owner = if is_host(end) { plan.initiator } else { Owner::Storage(plan.storage) };
         let unit = u64::from(iscsi.stacks.connection(end).segment_size());
+        let interface = plan.interfaces[usize::from(!is_host(end))];
+        let is_ipoib = iscsi.stacks.is_infiniband(interface);
         let [pdus, commands] = std::mem::take(&mut iscsi.ends[end as usize].unsent);
         let (frames, direction) = (fresh.div_ceil(unit) as u32, Direction::Send);
-        let load = Load { frames, bytes: fresh, direction, pdus, commands, target: plan.storage };
+        let load = Load { frames, bytes: fresh, direction, pdus, commands, target: plan.storage, is_ipoib };
         let now = cx.net.now();
-        let at = cx.around.work(owner, now, plan.interfaces[usize::from(!is_host(end))], load);
+        let at = cx.around.work(owner, now, interface, load);
         // Several cores may prepare bytes of one connection; a later part waits for an earlier one.
         let state = &mut iscsi.ends[end as usize];
         let at = at.max(state.prepared_ps);

@@ -20,6 +20,7 @@
 //! | `connection` | TCP: open, arrive, send, lose |
 //! | `adapter` | interrupts of interfaces, and the work of processors |
 //! | `initiator` | the host's machines |
+//! | `router` | routers between Ethernet and InfiniBand |
 //! | `target` | the storage system's machines |
 //! | `seen` | sessions for tables |
 //! | `forward` | PDUs between hosts and back ends |
@@ -36,6 +37,7 @@ mod forward;
 mod initiator;
 mod plan;
 mod render;
+mod router;
 mod seen;
 mod stream;
 mod target;
@@ -43,7 +45,8 @@ mod target;
 pub use adapter::{Direction, Load};
 pub use count::SessionCount;
 pub use forward::{Front, Shared};
-pub use plan::{AdapterPlan, IscsiPlan, Machine, SessionPlan, TargetPlan};
+pub use plan::{AdapterPlan, IscsiPlan, Machine, RouterPlan, SessionPlan, TargetPlan};
+pub use router::RouterCount;
 pub use seen::SessionSeen;
 pub use stream::Pdu;
 pub(crate) use target::Slots;
@@ -51,9 +54,11 @@ pub(crate) use target::Slots;
 use crate::agenda::Agenda;
 use crate::net::Net;
 use crate::net::ethernet::Packet;
-use crate::tcp::Stacks;
+use crate::net::infiniband;
+use crate::tcp::{OnInfiniband, Stacks};
 use adapter::Adapter;
 use connection::{End, Stage};
+use router::Router;
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_scsi::iscsi::forward::Forward;
 use sanloom_scsi::iscsi::initiator::Command;
@@ -155,6 +160,8 @@ enum Job {
     Handled(u32),
     /// The processor has prepared data of an end up to a position.
     Prepared(u32, u64),
+    /// A router has finished with a packet.
+    Forward(u16),
 }
 
 /// A configured session.
@@ -198,9 +205,10 @@ pub struct Iscsi {
     sessions: Vec<Session>,
     systems: Vec<Option<System>>,
     adapters: Vec<Adapter>,
+    routers: Vec<Router>,
     agenda: Agenda<Job>,
     events: VecDeque<Event>,
-    /// Number of the timer of TCP; that of the agenda follows.
+    /// Number of the timer of TCP; those of the agenda and of InfiniBand follow.
     timer: u32,
     /// A capture reads what is sent.
     is_watched: bool,
@@ -235,7 +243,7 @@ impl Cx<'_> {
 
 impl Iscsi {
     /// Number of timers of the network that sessions use. The last one is free for the driver.
-    pub const TIMERS: u32 = 3;
+    pub const TIMERS: u32 = 4;
 
     /// Returns sessions that are not logged in. `timer` is the first of [`Iscsi::TIMERS`] timers of
     /// the network.
@@ -261,11 +269,12 @@ impl Iscsi {
             before: SessionCount::default(),
         };
         Iscsi {
-            stacks: Stacks::new(timer),
+            stacks: Stacks::new(timer).with_ipoib(plan.ipoib, timer + 2),
             ends: Vec::new(),
             sessions: plan.sessions.into_iter().map(session).collect(),
             systems: plan.targets.into_iter().map(|plan| plan.map(system)).collect(),
             adapters: plan.adapters.into_iter().map(Adapter::new).collect(),
+            routers: plan.routers.into_iter().map(Router::new).collect(),
             agenda: Agenda::new(timer + 1),
             events: VecDeque::new(),
             timer,
@@ -285,6 +294,29 @@ impl Iscsi {
         adapter::arrive(self, &mut Cx { net, around }, packet);
     }
 
+    /// Takes a packet of IPoIB that has arrived at an interface of InfiniBand.
+    pub fn infiniband_packet(&mut self, net: &mut Net, around: &mut dyn Around, packet: &infiniband::Packet) {
+        let cx = &mut Cx { net, around };
+        self.stacks.receive_infiniband(cx.net, packet);
+        self.drain_infiniband(cx);
+    }
+
+    fn drain_infiniband(&mut self, cx: &mut Cx<'_>) {
+        while let Some(packet) = self.stacks.take_arrived() {
+            adapter::arrive(self, cx, &packet);
+        }
+    }
+
+    /// Returns the packet of IP of a packet of InfiniBand, if packets are kept.
+    pub fn on_infiniband(&self, packet: &infiniband::Packet) -> Option<OnInfiniband> {
+        self.stacks.on_infiniband(packet)
+    }
+
+    /// Returns the routers with their counters since the end of the warm-up.
+    pub fn routers(&self) -> impl Iterator<Item = (&RouterPlan, RouterCount)> {
+        self.routers.iter().map(|router| (&router.plan, router.count()))
+    }
+
     /// Handles a timer of the network that belongs to the sessions.
     pub fn timer_expired(&mut self, net: &mut Net, around: &mut dyn Around, timer: u32) {
         let cx = &mut Cx { net, around };
@@ -294,6 +326,10 @@ impl Iscsi {
                 connection::changed(self, cx, end);
             }
             return;
+        }
+        if timer == self.timer + 2 {
+            self.stacks.infiniband_timer_expired(cx.net);
+            return self.drain_infiniband(cx);
         }
         if timer > self.timer + 1 {
             return;
@@ -306,6 +342,7 @@ impl Iscsi {
                 Job::Interrupt(interface) => adapter::interrupt(self, cx, interface),
                 Job::Handled(end) => connection::handled(self, cx, end),
                 Job::Prepared(end, position) => connection::prepared(self, cx, end, position),
+                Job::Forward(router) => router::forward(self, cx, router),
             }
         }
         self.agenda.arm(cx.net);
@@ -379,9 +416,13 @@ impl Iscsi {
 
     /// Returns the segment of a frame. Valid for frames since the last call of [`Iscsi::forget`].
     pub fn seen(&self, packet: &Packet) -> Option<Seen<'_>> {
+        self.seen_with(packet, self.stacks.segment(packet)?)
+    }
+
+    /// As [`Iscsi::seen`], for a packet with this segment.
+    pub fn seen_with<'a>(&'a self, packet: &Packet, segment: &'a Segment) -> Option<Seen<'a>> {
         let end = packet.flow;
         let state = self.ends.get(end as usize)?;
-        let segment = self.stacks.segment(packet)?;
         // The SYN has position 0.
         let payload = state.sent.bytes(segment.position, segment.length)?;
         let plan = &self.sessions[state.session as usize].plan;
@@ -428,5 +469,6 @@ impl Iscsi {
     /// Restarts the counters at the end of the warm-up.
     pub fn restart(&mut self) {
         count::restart(self);
+        self.routers.iter_mut().for_each(Router::restart);
     }
 }

@@ -1,6 +1,7 @@
 //! Sessions and targets of a lab as values.
 
 use super::forward::Front;
+use crate::tcp::IpoibPlan;
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
 use sanloom_scsi::iscsi::target::{Limits, Node};
 use sanloom_scsi::time::Span;
@@ -14,8 +15,12 @@ pub struct IscsiPlan {
     pub sessions: Vec<SessionPlan>,
     /// Targets, indexed by storage system; `None` for one without iSCSI.
     pub targets: Vec<Option<TargetPlan>>,
-    /// Receiving side of each interface of the Ethernet plane.
+    /// Receiving side of each interface of IP.
     pub adapters: Vec<AdapterPlan>,
+    /// Interfaces of InfiniBand with IP; `None` without any.
+    pub ipoib: Option<IpoibPlan>,
+    /// Routers between Ethernet and InfiniBand.
+    pub routers: Vec<RouterPlan>,
 }
 
 /// A session from an interface of a host to a portal.
@@ -31,8 +36,10 @@ pub struct SessionPlan {
     pub storage: u16,
     /// Number of the portal among the ports of the storage system, after its Fibre Channel ports.
     pub port: u16,
-    /// Interfaces of the host and of the portal in the Ethernet plane.
+    /// Interfaces of IP of the host and of the portal.
     pub interfaces: [u16; 2],
+    /// Interfaces of a router on the way, towards the host and towards the portal.
+    pub via: Option<[u16; 2]>,
     /// Priority and VLAN of its frames; `None` for frames without a tag.
     pub tag: Option<(u8, u8)>,
     /// TCP of the host and of the storage system.
@@ -82,11 +89,24 @@ pub struct AdapterPlan {
     pub gap_ps: u64,
     /// Number of frames that raise the interrupt at once.
     pub max_frames: u32,
+    /// Router behind the interface, by its number in [`IscsiPlan::routers`].
+    pub router: Option<u16>,
+}
+
+/// A router between Ethernet and InfiniBand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RouterPlan {
+    /// Index of its host.
+    pub host: u16,
+    /// Time that a packet occupies it, in ps.
+    pub packet_ps: u64,
+    /// Most packets of an interface that wait.
+    pub queue: u32,
 }
 
 impl AdapterPlan {
     /// Returns an adapter that passes each frame on at once.
     pub fn immediate(owner: Machine) -> AdapterPlan {
-        AdapterPlan { owner, gap_ps: 0, max_frames: 1 }
+        AdapterPlan { owner, gap_ps: 0, max_frames: 1, router: None }
     }
 }

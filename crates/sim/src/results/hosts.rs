@@ -112,6 +112,7 @@ pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
                 logins: login_count(view, host, |counters| counters.fabric_logins),
                 requests_unanswered: login_count(view, host, |counters| counters.timeouts),
                 paths: paths(view, number, host),
+                ip_router: super::iscsi::router(view, number),
             }
         })
         .collect()

@@ -2,7 +2,7 @@
 
 use super::view::View;
 use crate::iscsi::{Iscsi, Machine, SessionPlan};
-use sanloom_api::results::IscsiSessionResult;
+use sanloom_api::results::{IpRouterResult, IscsiSessionResult};
 
 /// Returns the sessions of hosts. A session of a virtualization switch with a back end is not a
 /// path of a host.
@@ -29,4 +29,11 @@ fn session(view: &View<'_>, iscsi: &Iscsi, number: u32, plan: &SessionPlan) -> I
         host_window_bytes: window(0),
         storage_window_bytes: window(1),
     }
+}
+
+/// Returns the work of a host as a router.
+pub(super) fn router(view: &View<'_>, host: u16) -> Option<IpRouterResult> {
+    let (_, count) = view.world.iscsi.as_ref()?.routers().find(|(plan, _)| plan.host == host)?;
+    let utilisation = (count.busy_ps as f64 / view.measured_ps.max(1) as f64).min(1.0);
+    Some(IpRouterResult { forwarded: count.forwarded, dropped: count.dropped, utilisation })
 }

@@ -1,6 +1,6 @@
 //! Names of ports and lanes.
 
-use sanloom_fc::config::{LinkEnd, Node};
+use sanloom_fc::config::{EthernetNode, LinkEnd, Node};
 use sanloom_fc::san::Lab;
 
 /// Names of the elements of a lab.
@@ -50,7 +50,7 @@ impl<'l> Names<'l> {
     }
 
     /// Returns the name of a path: `hba1>array1:2`, or `nic0>array1:portal1` for sessions of
-    /// iSCSI, or `ib0>array1:ib1` for channels of SRP.
+    /// iSCSI (`ipoib0` on InfiniBand), or `ib0>array1:ib1` for channels of SRP.
     pub fn path(&self, host: u16, storage: u16, path: u16) -> String {
         let system = &self.lab.storage[usize::from(storage)];
         let fc_ports = system.ports.len() as u16;
@@ -77,6 +77,13 @@ impl<'l> Names<'l> {
         }
         let sessions = config.iscsi.sessions.max(1);
         let session = if sessions > 1 { format!(".{}", number % sessions) } else { String::new() };
-        format!("nic{}{session}>{}:portal{}", number / sessions, system.name, port - fc_ports)
+        let (mut nic, mut kind) = (number / sessions, "nic");
+        if self.lab.infiniband.has_ipoib() {
+            let on_ethernet = self.lab.iscsi_paths().interfaces_of(EthernetNode::Host(host)).len() as u16;
+            if let Some(on_infiniband) = nic.checked_sub(on_ethernet) {
+                (nic, kind) = (on_infiniband, "ipoib");
+            }
+        }
+        format!("{kind}{nic}{session}>{}:portal{}", system.name, port - fc_ports)
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct Connection {
     /// READs of the target with the numbers of their last work requests; `None` for a task that has
     /// ended.
     pub pulls: VecDeque<(u64, Option<IoTag>)>,
+    /// Data of reads that were passed on before their end, in bytes.
+    pub passed: Vec<(IoTag, u32)>,
     pub last_work: u64,
 }
 
@@ -91,6 +93,7 @@ pub(super) fn open(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
         slot: u16::MAX,
         ios: 0,
         pulls: VecDeque::new(),
+        passed: Vec::new(),
         last_work: 0,
     });
     target::occupy_slot(srp, first / 2);
@@ -129,7 +132,7 @@ pub(super) fn drain(srp: &mut Srp, cx: &mut Cx<'_>) {
             },
             // Data of RDMA; completed SENDs; requests of a connection that has failed.
             Event::Message(..) | Event::Completed(_) | Event::Flushed(_) => {}
-            Event::Datagram(_) | Event::TooLong(_) => {}
+            Event::Datagram(..) | Event::TooLong(_) => {}
         }
     }
 }

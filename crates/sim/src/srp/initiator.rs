@@ -194,7 +194,11 @@ fn finish(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, request: Request, outcome
         }
     }
     let (now_ps, plan) = (cx.net.now(), &channel.plan);
-    let at_ps = cx.around.complete(plan.host, plan.hba, now_ps);
+    let bytes = match outcome {
+        Outcome::Completed { transferred, .. } => transferred,
+        Outcome::Aborted(_) | Outcome::PortGone => 0,
+    };
+    let at_ps = cx.around.complete(plan.host, plan.hba, bytes, now_ps);
     if at_ps <= now_ps {
         return srp.events.push_back(Event::Done { session: number, tag: request.tag, outcome });
     }

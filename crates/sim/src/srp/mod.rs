@@ -55,9 +55,9 @@ pub const CHANNEL: u16 = SESSION | 0x4000;
 
 /// The parts of a lab that SRP uses, beside those of iSCSI.
 pub trait Around: iscsi::Around {
-    /// Gives the completion of a response to the processor of a host. Returns the time of its end
-    /// in ps.
-    fn complete(&mut self, host: u16, hba: u16, now_ps: u64) -> u64;
+    /// Moves the data of a command over the bus of a host, and gives the completion of its response
+    /// to the processor. Returns the time of the end of both in ps.
+    fn complete(&mut self, host: u16, hba: u16, bytes: u32, now_ps: u64) -> u64;
 }
 
 /// Work that is due at a time.
@@ -253,6 +253,16 @@ impl Srp {
         let cx = &mut Cx { net, around };
         target::io_done(self, cx, (storage, owner), tag, status);
         connection::drain(self, cx);
+    }
+
+    /// Passes on the first `bytes` bytes of a read whose block I/O continues.
+    pub fn io_data(&mut self, net: &mut Net, around: &mut dyn Around, at: (u16, u16), (tag, bytes): (IoTag, u32)) {
+        target::io_data(self, &mut Cx { net, around }, at, tag, bytes);
+    }
+
+    /// Returns the index of the host with block I/O of a storage system.
+    pub fn host_of(&self, at: (u16, u16)) -> Option<u16> {
+        target::host_of(self, at)
     }
 
     /// Passes a notice of a device to the channels at one of its ports.

@@ -1,6 +1,6 @@
 //! The storage system's side of a channel.
 
-use super::connection::{self, TargetEnd};
+use super::connection::{self, Connection, TargetEnd};
 use super::{CHANNEL, Cx, Srp};
 use crate::infiniband::Content;
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
@@ -9,6 +9,7 @@ use sanloom_transport::infiniband::rc::packet::Operation;
 use sanloom_transport::infiniband::rc::requester::Work;
 use sanloom_wire::scsi::transport_id::TransportId;
 use sanloom_wire::srp::Iu;
+use std::ops::Range;
 
 /// Longest RDMA of a target (`srp_max_rdma_size` of the Linux target).
 const RDMA_BYTES: u32 = 65_536;
@@ -81,6 +82,11 @@ pub(super) fn end_all(srp: &mut Srp, cx: &mut Cx<'_>, storage: u16) {
 /// Passes an input to the target of a connection, and executes its outputs.
 fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
     let (storage, owner) = owner(srp, connection);
+    // Data that a gateway has passed on before its command was complete.
+    let mut before = match &input {
+        Input::IoDone { tag, .. } => take_passed(&mut srp.connections[connection as usize], *tag),
+        _ => 0,
+    };
     let Some(target) = &mut srp.connections[connection as usize].target else { return };
     target.machine.handle(input, cx.around.device(storage));
     loop {
@@ -90,15 +96,23 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
         match output {
             Output::Send(unit) => connection::send(srp, cx, 2 * connection + 1, unit),
             Output::Pull { tag, bytes, .. } => {
-                let last = rdma(srp, cx, connection, Operation::Read, bytes);
+                let last = rdma(srp, cx, connection, Operation::Read, 0..bytes);
                 srp.connections[connection as usize].pulls.push_back((last, Some(tag)));
             }
-            Output::Push { bytes, .. } => _ = rdma(srp, cx, connection, Operation::Write, bytes),
+            Output::Push { bytes, .. } => {
+                let from = std::mem::take(&mut before).min(bytes);
+                if from < bytes {
+                    rdma(srp, cx, connection, Operation::Write, from..bytes);
+                }
+            }
             Output::Io(io) => submit(srp, cx, connection, (storage, owner), &io),
             Output::Cancel(tag) => {
                 state.pulls.iter_mut().filter(|(_, pull)| *pull == Some(tag)).for_each(|(_, pull)| *pull = None);
                 if cx.around.cancel(cx.net, storage, owner, tag) {
                     srp.connections[connection as usize].ios -= 1;
+                } else {
+                    // A gateway ends it early at the storage behind.
+                    cx.around.recall(cx.net, storage, owner, tag);
                 }
             }
             Output::Ends(ends) => end_others(srp, cx, connection, ends),
@@ -121,8 +135,42 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
     }
 }
 
-/// Posts RDMA of a target. Returns the number of the last work request.
-fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, bytes: u32) -> u64 {
+/// Returns the bytes of a read that were passed on before its end, and forgets them.
+fn take_passed(connection: &mut Connection, tag: IoTag) -> u32 {
+    let at = connection.passed.iter().position(|(own, _)| *own == tag);
+    at.map_or(0, |at| connection.passed.swap_remove(at).1)
+}
+
+/// Writes the first `bytes` bytes of a read whose block I/O continues to the host.
+pub(super) fn io_data(srp: &mut Srp, cx: &mut Cx<'_>, at: (u16, u16), tag: IoTag, bytes: u32) {
+    let Some(connection) = connection_of(srp, at) else { return };
+    let state = &mut srp.connections[connection as usize];
+    if state.target.is_none() {
+        return;
+    }
+    let before = take_passed(state, tag);
+    state.passed.push((tag, bytes.max(before)));
+    if bytes > before {
+        rdma(srp, cx, connection, Operation::Write, before..bytes);
+    }
+}
+
+/// Returns the index of the host with this block I/O.
+pub(super) fn host_of(srp: &Srp, at: (u16, u16)) -> Option<u16> {
+    let state = &srp.connections[connection_of(srp, at)? as usize];
+    Some(srp.channels[state.channel as usize].plan.host)
+}
+
+/// Returns the connection with this block I/O of a storage system.
+fn connection_of(srp: &Srp, (storage, owner): (u16, u16)) -> Option<u32> {
+    let system = srp.systems.get(usize::from(storage))?.as_ref()?;
+    system.slots.end((owner & !CHANNEL) / system.plan.ports.max(1))
+}
+
+/// Posts RDMA of a target for a part of the data of a command. Returns the number of the last work
+/// request.
+fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, part: Range<u32>) -> u64 {
+    let bytes = part.end - part.start;
     let channel = srp.connections[connection as usize].channel;
     let side = usize::from(operation == Operation::Read);
     srp.channels[channel as usize].count.rdma_bytes[side] += u64::from(bytes);
@@ -131,7 +179,7 @@ fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, b
         let state = &mut srp.connections[connection as usize];
         state.last_work += 1;
         let (id, length) = (state.last_work, left.min(RDMA_BYTES));
-        let address = u64::from(bytes - left);
+        let address = u64::from(part.end - left);
         let content = || Content::Data { address, seed: connection << 1 | side as u32 };
         srp.pairs.post_with(cx.net, 2 * connection + 1, Work { id, operation, length }, content);
         left -= length;
@@ -190,9 +238,7 @@ pub(super) fn notify(
 
 /// Reports the end of block I/O to its channel.
 pub(super) fn io_done(srp: &mut Srp, cx: &mut Cx<'_>, (storage, owner): (u16, u16), tag: IoTag, status: IoStatus) {
-    let Some(Some(system)) = srp.systems.get(usize::from(storage)) else { return };
-    let slot = (owner & !CHANNEL) / system.plan.ports.max(1);
-    let Some(connection) = system.slots.end(slot) else { return };
+    let Some(connection) = connection_of(srp, (storage, owner)) else { return };
     let state = &mut srp.connections[connection as usize];
     state.ios -= 1;
     match state.target.is_some() {

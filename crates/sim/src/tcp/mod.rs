@@ -1,12 +1,18 @@
-//! TCP of hosts and storage systems over the Ethernet plane.
+//! TCP of hosts and storage systems over the Ethernet plane, and over InfiniBand (IPoIB).
 //!
 //! The machines of `sanloom_transport::tcp` count positions. A [`Stacks`] gives their segments to
-//! the plane as frames, and sets one timer for the deadlines of all of them.
+//! the planes as frames, and sets one timer for the deadlines of all of them.
 
+mod ipoib;
 mod pool;
 
+pub use ipoib::{IpoibInterface, IpoibPlan, subnet_mtu};
+
+use crate::infiniband::Seen;
 use crate::net::Net;
 use crate::net::ethernet::Packet;
+use crate::net::infiniband;
+use ipoib::Ipoib;
 use pool::Pool;
 use sanloom_scsi::time::Instant;
 use sanloom_transport::tcp::{Config, Connection, Ecn, Events, Segment, State};
@@ -16,6 +22,8 @@ use std::sync::Arc;
 
 /// Bytes of a frame beside the payload and the options of TCP: Ethernet 14, FCS 4, IPv4 20, TCP 20.
 pub const HEADER_BYTES: u32 = 58;
+/// Bytes of a packet of IP beside the payload and the options of TCP: IPv4 20, TCP 20.
+const IP_BYTES: u32 = 40;
 /// Bytes of a VLAN tag, which carries the priority (IEEE 802.1Q).
 pub const TAG_BYTES: u32 = 4;
 
@@ -25,8 +33,10 @@ pub const TUNNEL_FLOWS: u32 = 1 << 30;
 /// One end of a connection.
 struct End {
     connection: Connection,
-    /// Own interface, and that of the peer.
+    /// Own interface, and that of the peer or of the router on the way to it.
     interfaces: [u16; 2],
+    /// Interfaces of the router that sends and of the peer that receives, if there is a router.
+    beyond: Option<[u16; 2]>,
     /// Priority and VLAN of the frames; `None` for frames without a tag.
     tag: Option<(u8, u8)>,
     /// Time for which the end is in the list of deadlines, [`Instant::NEVER`] if it is not.
@@ -37,8 +47,21 @@ struct End {
 pub struct Endpoint {
     /// Settings of TCP.
     pub config: Arc<Config>,
-    /// Interface of the Ethernet plane.
+    /// Interface of IP: one of the Ethernet plane, or behind these one of InfiniBand.
     pub interface: u16,
+}
+
+/// Packet of IP on InfiniBand, for a capture.
+pub struct OnInfiniband {
+    /// The packet as a frame of Ethernet would carry it.
+    pub frame: Packet,
+    pub segment: Segment,
+    /// Queue pairs of the sender and of the receiver.
+    pub pairs: [u32; 2],
+    /// Key of their partition.
+    pub key: u16,
+    /// Packet of a connection, and the first byte of it within the message; `None` for a datagram.
+    pub part: Option<(Seen, u32)>,
 }
 
 /// All TCP connections of a network. Connection n has the ends 2n, which opens it, and 2n + 1.
@@ -54,6 +77,9 @@ pub struct Stacks {
     timer: u32,
     /// Flow of the frames of the first end.
     first_flow: u32,
+    ipoib: Option<Box<Ipoib>>,
+    /// First interface of IP on InfiniBand.
+    first_infiniband: u16,
 }
 
 impl Stacks {
@@ -66,6 +92,8 @@ impl Stacks {
             changed: VecDeque::new(),
             timer,
             first_flow: 0,
+            ipoib: None,
+            first_infiniband: u16::MAX,
         }
     }
 
@@ -79,16 +107,38 @@ impl Stacks {
         packet.flow - self.first_flow
     }
 
+    /// Adds interfaces of InfiniBand, which use a timer of the network of their own.
+    #[must_use]
+    pub fn with_ipoib(mut self, plan: Option<IpoibPlan>, timer: u32) -> Stacks {
+        self.ipoib = plan.map(|plan| Box::new(Ipoib::new(plan, timer)));
+        self.first_infiniband = self.ipoib.as_ref().map_or(u16::MAX, |ipoib| ipoib.first());
+        self
+    }
+
+    /// Returns whether an interface of IP is one of InfiniBand.
+    pub fn is_infiniband(&self, interface: u16) -> bool {
+        interface >= self.first_infiniband
+    }
+
     /// Opens a connection. Its frames carry a tag with this priority and VLAN, if there is one.
-    /// Returns the number of the end that opens it.
-    pub fn connect(&mut self, net: &mut Net, ends: [Endpoint; 2], tag: Option<(u8, u8)>) -> u32 {
+    /// `via` are the interfaces of a router towards the first and towards the second end. Returns
+    /// the number of the end that opens it.
+    pub fn connect(&mut self, net: &mut Net, ends: [Endpoint; 2], tag: Option<(u8, u8)>, via: Option<[u16; 2]>) -> u32 {
         net.ethernet.report_losses();
+        if self.ipoib.is_some() {
+            net.infiniband.report_losses();
+        }
         let first = self.ends.len() as u32;
         let [opens, waits] = ends;
         let interfaces = [opens.interface, waits.interface];
-        let end = |connection, interfaces| End { connection, interfaces, tag, listed: Instant::NEVER };
-        self.ends.push(end(Connection::connect(opens.config), interfaces));
-        self.ends.push(end(Connection::listen(waits.config), [interfaces[1], interfaces[0]]));
+        let end = |connection, own: usize| {
+            let (from, to) = (interfaces[own], interfaces[1 - own]);
+            let hops = [from, via.map_or(to, |via| via[own])];
+            let beyond = via.map(|via| [via[1 - own], to]);
+            End { connection, interfaces: hops, beyond, tag, listed: Instant::NEVER }
+        };
+        self.ends.push(end(Connection::connect(opens.config), 0));
+        self.ends.push(end(Connection::listen(waits.config), 1));
         self.transmit(net, first);
         first
     }
@@ -130,6 +180,65 @@ impl Stacks {
         end
     }
 
+    /// Returns whether a frame has arrived at a router and not at its end of the connection.
+    pub fn is_for_router(&self, packet: &Packet) -> bool {
+        self.ends[packet.flow as usize].beyond.is_some_and(|[_, peer]| peer != packet.to)
+    }
+
+    /// Sends a frame of which [`Stacks::is_for_router`] is true on to its end.
+    pub fn forward(&mut self, net: &mut Net, packet: &Packet) {
+        let Some([out, peer]) = self.ends[packet.flow as usize].beyond else { return };
+        if packet.has_congestion() {
+            self.pool.mark(packet.position);
+        }
+        self.put(net, [out, peer], packet.flow, packet.position);
+    }
+
+    /// Frees the segment of a frame that a router drops.
+    pub fn discard(&mut self, packet: &Packet) {
+        self.pool.free(packet.position);
+    }
+
+    /// Takes a packet of IPoIB from the InfiniBand plane. [`Stacks::take_arrived`] has the packets
+    /// of IP that have arrived whole.
+    pub fn receive_infiniband(&mut self, net: &mut Net, packet: &infiniband::Packet) {
+        self.ipoib.iter_mut().for_each(|ipoib| ipoib.receive(net, packet));
+    }
+
+    /// Handles the deadlines of InfiniBand.
+    pub fn infiniband_timer_expired(&mut self, net: &mut Net) {
+        self.ipoib.iter_mut().for_each(|ipoib| ipoib.timer_expired(net));
+    }
+
+    /// Returns a packet of IP that has arrived at an interface of InfiniBand.
+    pub fn take_arrived(&mut self) -> Option<Packet> {
+        self.ipoib.as_mut()?.take_arrived()
+    }
+
+    /// Returns the packet of IP of a packet of InfiniBand, if packets are kept.
+    pub fn on_infiniband(&self, packet: &infiniband::Packet) -> Option<OnInfiniband> {
+        let ipoib = self.ipoib.as_ref()?;
+        if let Some(seen) = ipoib.seen(packet) {
+            let (frame, segment, start) = seen.ip.unwrap_or_default();
+            return Some(OnInfiniband {
+                frame,
+                segment,
+                pairs: seen.pairs,
+                key: ipoib.key_of(packet),
+                part: Some((seen, start)),
+            });
+        }
+        let frame = ipoib.of_datagram(packet)?;
+        let segment = *self.segment(&frame)?;
+        Some(OnInfiniband {
+            frame,
+            segment,
+            pairs: ipoib.datagram_pairs(&frame)?,
+            key: ipoib.key_of(packet),
+            part: None,
+        })
+    }
+
     /// Handles the deadlines that are due. Call it when the timer has expired.
     pub fn timer_expired(&mut self, net: &mut Net) {
         let now = now(net);
@@ -163,11 +272,15 @@ impl Stacks {
             }
             is_own
         });
+        if let Some(ipoib) = &mut self.ipoib {
+            ipoib.take_lost(net, |segment| self.pool.free(segment));
+        }
     }
 
     /// Keeps segments that have arrived or were lost, until [`Stacks::forget_kept`].
     pub fn keep_segments(&mut self) {
         self.pool.keep();
+        self.ipoib.iter_mut().for_each(|ipoib| ipoib.watch());
     }
 
     /// Forgets the segments that were kept.
@@ -208,20 +321,47 @@ impl Stacks {
     /// Sends the frames of a segment or batch.
     fn send(&mut self, net: &mut Net, end: u32, segment: &Segment) {
         let state = &self.ends[end as usize];
-        let ([own, peer], tag) = (state.interfaces, state.tag);
+        let (hops, tag) = (state.interfaces, state.tag);
+        if hops[0] >= self.first_infiniband {
+            for part in segment.parts() {
+                let number = self.pool.add(part);
+                self.put(net, hops, end, number);
+            }
+            return;
+        }
         for part in segment.parts() {
-            let tag_bytes = if tag.is_some() { TAG_BYTES } else { 0 };
-            let bytes = HEADER_BYTES + tag_bytes + part.option_bytes() + part.length;
-            let mut packet = Packet::new(own, peer, self.first_flow + end, self.pool.add(part), bytes as u16);
-            if let Some((priority, vlan)) = tag {
-                packet = packet.with_priority(priority).with_vlan(vlan);
-            }
-            if part.ecn != Ecn::NotEct {
-                packet = packet.with_ecn();
-            }
-            net.send_packet(packet);
+            let number = self.pool.add(part);
+            net.send_packet(frame(hops, tag, self.first_flow + end, number, &part));
         }
     }
+
+    /// Sends the packet of a stored segment from one interface to another.
+    #[inline(never)]
+    fn put(&mut self, net: &mut Net, hops: [u16; 2], end: u32, number: u32) {
+        let Some(segment) = self.pool.get(number).copied() else { return };
+        let frame = frame(hops, self.ends[end as usize].tag, self.first_flow + end, number, &segment);
+        match &mut self.ipoib {
+            Some(ipoib) if hops[0] >= self.first_infiniband => {
+                ipoib.send(net, frame, &segment, IP_BYTES + segment.option_bytes() + segment.length);
+            }
+            _ => net.send_packet(frame),
+        }
+    }
+}
+
+/// Returns the frame of a segment.
+fn frame([own, peer]: [u16; 2], tag: Option<(u8, u8)>, end: u32, number: u32, part: &Segment) -> Packet {
+    let tag_bytes = if tag.is_some() { TAG_BYTES } else { 0 };
+    let bytes = HEADER_BYTES + tag_bytes + part.option_bytes() + part.length;
+    // Only a packet of IPoIB is longer than a frame of Ethernet, and has its own length.
+    let mut packet = Packet::new(own, peer, end, number, bytes.min(u16::MAX.into()) as u16);
+    if let Some((priority, vlan)) = tag {
+        packet = packet.with_priority(priority).with_vlan(vlan);
+    }
+    if part.ecn != Ecn::NotEct {
+        packet = packet.with_ecn();
+    }
+    packet
 }
 
 /// Returns the time of the machines, in whole nanoseconds.

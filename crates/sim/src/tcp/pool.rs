@@ -1,6 +1,6 @@
 //! Segments on their way.
 
-use sanloom_transport::tcp::Segment;
+use sanloom_transport::tcp::{Ecn, Segment};
 
 /// Segments of frames in the plane, by number.
 #[derive(Default)]
@@ -30,6 +30,11 @@ impl Pool {
     pub fn take(&mut self, number: u32) -> Segment {
         self.free(number);
         self.segments[number as usize]
+    }
+
+    /// Notes that a switch has marked the packet of a segment.
+    pub fn mark(&mut self, number: u32) {
+        self.segments[number as usize].ecn = Ecn::Ce;
     }
 
     /// Frees the place of a segment.

@@ -19,7 +19,7 @@ use super::schedule;
 use super::srp::SrpPorts;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
-use super::volumes::Switches;
+use super::volumes::{self, Switches};
 use super::{Timers, World, ethernet, fcip, fcoe};
 use crate::host::FrameWindow;
 use crate::iscsi::Iscsi;
@@ -73,13 +73,13 @@ impl World {
         let nports = NPorts::new((0..plan.owners.len()).map(|nport| plan.node(&net, nport)).collect());
         let mut hosts = plan.hosts();
         let mut storage = plan.storage();
-        let switches = plan.tcp.has_sessions().then(|| {
+        let switches = plan.has_sessions().then(|| {
             let first = plan.tcp.ports().len() as u32;
             Box::new(Switches::new(&lab, first, plan.timers.gateways(), &|name| {
                 nports::of_host(&lab, &plan.owners, name)
             }))
         });
-        let iscsi = plan.tcp.has_sessions().then(|| {
+        let iscsi = plan.has_sessions().then(|| {
             let agenda = plan.timers.iscsi + 1;
             storage.tcp.timer = Some(agenda);
             Box::new(Iscsi::new(plan.tcp.iscsi.clone(), plan.timers.iscsi))
@@ -126,13 +126,19 @@ impl Plan<'_> {
         let physical = owners.len() - virtual_owners(lab).count();
         let tcp = TcpPlan::new(lab);
         let srp = SrpPorts::new(lab, &tcp);
-        let timers = Timers::new(lab, owners.len() as u32, tcp.has_sessions(), srp.has_channels());
+        let has_sessions = tcp.has_sessions() || volumes::has_srp_gateway(lab);
+        let timers = Timers::new(lab, owners.len() as u32, has_sessions, srp.has_channels());
         Plan { lab, owners, physical, timers, tcp, srp }
     }
 
     /// Returns the index of an N_Port among the virtual ports, or `None` for a physical one.
     fn virtual_number(&self, nport: usize) -> Option<usize> {
         nport.checked_sub(self.physical)
+    }
+
+    /// Returns whether the lab has sessions of iSCSI, or a gateway of SRP, which uses their timers.
+    fn has_sessions(&self) -> bool {
+        self.tcp.has_sessions() || volumes::has_srp_gateway(self.lab)
     }
 
     /// Returns whether frames of an exchange arrive in the order in which they were sent.

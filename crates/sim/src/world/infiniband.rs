@@ -91,6 +91,7 @@ pub(super) fn guids_of(lab: &Lab, storage: u16) -> Vec<u64> {
 pub fn watch(world: &mut World, link: u16) {
     world.net.infiniband.watch(link);
     world.srp.iter_mut().for_each(|srp| srp.watch());
+    world.iscsi.iter_mut().for_each(|iscsi| iscsi.watch());
 }
 
 /// Returns the InfiniBand plane of a lab that has passed `Lab::validate`. Links have the indices of

@@ -11,9 +11,10 @@ use crate::iscsi::{
 };
 use crate::net::Net;
 use crate::net::ethernet::Packet;
+use crate::srp::CHANNEL;
 use sanloom_fc::config::{self, BackEndTarget, EthernetNode, ForwardingGrain};
 use sanloom_fc::fcp::target::Input;
-use sanloom_fc::san::{IscsiPaths, Lab};
+use sanloom_fc::san::{IpPaths, IpWay, IscsiPaths, Lab};
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
 use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::iscsi::target::{Access, Limits, Node, Portal, Target};
@@ -59,19 +60,18 @@ impl TcpPlan {
             hosts: 0,
             portals: (0..lab.storage.len() as u16).map(|storage| portals(lab, storage)).collect(),
         };
-        if lab.ethernet_links.is_empty() || lab.live.iscsi.is_empty() {
+        if !has_ip(lab) {
             return plan;
         }
-        let paths = lab.iscsi_paths();
+        let paths = IpPaths::of(lab);
         for (host, config) in (0..).zip(&lab.hosts) {
-            let own = paths.interfaces_of(EthernetNode::Host(host));
+            let own = paths.interfaces_of_host(host);
             for &storage in lab.live.iscsi.keys().filter(|storage| uses(lab, host, **storage)) {
-                for (interface, portal) in paths.pairs(host, storage) {
-                    let at = own.iter().position(|other| *other == interface).unwrap_or(0) as u16;
+                for way in paths.ways(host, storage) {
+                    let at = own.iter().position(|other| *other == way.ends[0]).unwrap_or(0) as u16;
                     for number in 0..config.iscsi.sessions {
                         let hba = config.hbas.len() as u16 + at * config.iscsi.sessions + number;
-                        let session = session(lab, &paths, (host, hba, interface), (storage, portal));
-                        plan.iscsi.sessions.extend(session);
+                        plan.iscsi.sessions.extend(session(lab, (host, hba), storage, &way));
                     }
                     plan.initiators[usize::from(host)] = own.len() as u16 * config.iscsi.sessions;
                 }
@@ -79,8 +79,8 @@ impl TcpPlan {
         }
         plan.hosts = plan.iscsi.sessions.len();
         let backs = volumes::sessions(lab).into_iter();
-        plan.iscsi.sessions.extend(backs.filter_map(|back| back_session(lab, &paths, back)));
-        let links = links(lab, &paths, &plan.iscsi.sessions[..plan.hosts]);
+        plan.iscsi.sessions.extend(backs.filter_map(|back| back_session(lab, &paths.iscsi, back)));
+        let links = links(lab, &paths.iscsi, &plan.iscsi.sessions[..plan.hosts]);
         plan.iscsi.sessions.extend(links);
         let target = |(storage, portals): (u16, &u16)| (*portals > 0).then(|| target(lab, storage, *portals)).flatten();
         plan.iscsi.targets = (0..).zip(&plan.portals).map(target).collect();
@@ -89,11 +89,13 @@ impl TcpPlan {
             EthernetNode::Host(host) => {
                 let tcp = &lab.hosts[usize::from(host)].processor.tcp;
                 let (gap_ps, max_frames) = (tcp.interrupt_gap.0, tcp.interrupt_frames.into());
-                AdapterPlan { owner: Machine::Host(host), gap_ps, max_frames }
+                AdapterPlan { owner: Machine::Host(host), gap_ps, max_frames, router: None }
             }
             EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => AdapterPlan::immediate(Machine::Host(u16::MAX)),
         };
-        plan.iscsi.adapters = paths.interfaces.iter().map(|interface| adapter(interface.end.node)).collect();
+        let on_ethernet = paths.iscsi.interfaces.iter().map(|interface| adapter(interface.end.node));
+        plan.iscsi.adapters = on_ethernet.collect();
+        super::ipoib::add(lab, &paths, &mut plan.iscsi, adapter);
         plan
     }
 
@@ -123,25 +125,28 @@ pub(super) fn uses(lab: &Lab, host: u16, storage: u16) -> bool {
 
 /// Returns the number of iSCSI initiator ports of a host, as [`TcpPlan::new`] counts them.
 pub fn initiators(lab: &Lab, host: u16) -> u16 {
-    if lab.ethernet_links.is_empty() || lab.live.iscsi.is_empty() {
+    if !has_ip(lab) {
         return 0;
     }
-    let paths = lab.iscsi_paths();
-    let has_session = |storage: &u16| uses(lab, host, *storage) && !paths.pairs(host, *storage).is_empty();
+    let paths = IpPaths::of(lab);
+    let has_session = |storage: &u16| uses(lab, host, *storage) && !paths.ways(host, *storage).is_empty();
     match lab.live.iscsi.keys().any(has_session) {
-        true => {
-            paths.interfaces_of(EthernetNode::Host(host)).len() as u16 * lab.hosts[usize::from(host)].iscsi.sessions
-        }
+        true => paths.interfaces_of_host(host).len() as u16 * lab.hosts[usize::from(host)].iscsi.sessions,
         false => 0,
     }
 }
 
 /// Returns the number of portals of a storage system that hosts can use.
 pub fn portals(lab: &Lab, storage: u16) -> u16 {
-    match lab.ethernet_links.is_empty() || !lab.live.iscsi.contains_key(&storage) {
-        true => 0,
-        false => lab.iscsi_paths().portals(storage).len() as u16,
+    match has_ip(lab) {
+        true => IpPaths::of(lab).portals(storage).len() as u16,
+        false => 0,
     }
+}
+
+/// Returns whether hosts of the lab can reach an iSCSI target.
+fn has_ip(lab: &Lab) -> bool {
+    !lab.live.iscsi.is_empty() && (!lab.ethernet_links.is_empty() || lab.infiniband.has_ipoib())
 }
 
 /// Returns the address of a portal. A simulated portal without an address in the lab has one that
@@ -150,26 +155,22 @@ fn address(target: &config::Iscsi, portal: u16) -> String {
     target.portals.get(usize::from(portal)).map_or_else(|| format!("192.0.2.{portal}:3260"), ToString::to_string)
 }
 
-fn session(
-    lab: &Lab,
-    paths: &IscsiPaths<'_>,
-    (host, hba, interface): (u16, u16, u16),
-    (storage, portal): (u16, u16),
-) -> Option<SessionPlan> {
+fn session(lab: &Lab, (host, hba): (u16, u16), storage: u16, way: &IpWay) -> Option<SessionPlan> {
     let config = &lab.hosts[usize::from(host)];
     let target = lab.live.iscsi.get(&storage)?;
-    let peer = *paths.portals(storage).get(usize::from(portal))?;
-    let mtu = |interface: u16| lab.ethernet_links[paths.interfaces[usize::from(interface)].link].mtu;
     let tag = config.iscsi.tag().map(|(priority, vlan)| (priority, lab.vlan_numbers().number(vlan)));
+    let &IpWay { ends, portal, router, mtu } = way;
     Some(SessionPlan {
         initiator: Machine::Host(host),
         host,
         hba,
         storage,
         port: lab.storage[usize::from(storage)].ports.len() as u16 + portal,
-        interfaces: [interface, peer],
+        interfaces: ends,
+        via: router.map(|(_, via)| via),
         tag,
-        tcp: [Arc::new(tcp_config(&config.iscsi.tcp, mtu(interface))), Arc::new(tcp_config(&target.tcp, mtu(peer)))],
+        // A smaller part of the way limits the segments of both ends (RFC 1191).
+        tcp: [&config.iscsi.tcp, &target.tcp].map(|tcp| Arc::new(tcp_config(tcp, mtu))),
         login: LoginConfig {
             initiator: config.iscsi.name.clone(),
             target: Some(target.name.clone()),
@@ -234,6 +235,7 @@ fn back_session(lab: &Lab, paths: &IscsiPaths<'_>, back: BackSession) -> Option<
         storage: back.storage,
         port: lab.storage[usize::from(back.storage)].ports.len() as u16 + portal,
         interfaces: [interface, peer],
+        via: None,
         tag: None,
         tcp: [Arc::new(tcp_config(&tcp, mtu(interface))), Arc::new(tcp_config(&target.tcp, mtu(peer)))],
         login: LoginConfig {
@@ -375,8 +377,16 @@ fn with(world: &mut World, call: impl FnOnce(&mut Iscsi, &mut Net, &mut Parts<'_
         } else if let Some((session, order)) = switches.orders.pop_front() {
             iscsi.order(net, &mut Parts { hosts, storage, switches: Some(switches) }, session, order);
         } else if let Some((system, owner, tag, status)) = switches.ended.pop_front() {
+            if owner & CHANNEL == CHANNEL {
+                super::srp::relayed(world, (system, owner), tag, status);
+                continue;
+            }
             iscsi.io_done(net, &mut Parts { hosts, storage, switches: Some(switches) }, system, owner, tag, status);
         } else if let Some((system, owner, tag, bytes)) = switches.passed.pop_front() {
+            if owner & CHANNEL == CHANNEL {
+                super::srp::passed(world, (system, owner), (tag, bytes));
+                continue;
+            }
             let parts = &mut Parts { hosts, storage, switches: Some(switches) };
             iscsi.io_data(net, parts, system, owner, (tag, bytes));
         } else if let Some(report) = hosts.relay.poll() {
@@ -400,6 +410,12 @@ pub(super) fn start(world: &mut World) {
 #[inline(never)]
 pub(super) fn packet(world: &mut World, packet: &Packet) {
     with(world, |iscsi, net, parts| iscsi.packet(net, parts, packet));
+}
+
+/// Handles a packet of IPoIB at an InfiniBand interface.
+#[inline(never)]
+pub(super) fn infiniband_packet(world: &mut World, packet: &crate::net::infiniband::Packet) {
+    with(world, |iscsi, net, parts| iscsi.infiniband_packet(net, parts, packet));
 }
 
 /// Handles a timer of the sessions.

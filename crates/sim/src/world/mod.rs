@@ -37,6 +37,7 @@ pub mod fcoe;
 mod host;
 pub mod infiniband;
 mod infiniband_faults;
+mod ipoib;
 mod iscsi;
 mod lane_series;
 mod losses;

@@ -3,12 +3,14 @@
 use super::World;
 use super::host::{TcpPort, charge_completion, tcp_event};
 use super::iscsi::{Parts, TcpPlan};
-use crate::iscsi::Event;
+use crate::infiniband::OF_IPOIB;
+use crate::iscsi::{Event, Peer};
 use crate::net::Net;
 use crate::net::infiniband::Packet;
 use crate::srp::{Around, ChannelPlan, Srp, SrpPlan, TargetPlan, port_id};
 use sanloom_fc::config::{InfinibandNode, Subnet};
 use sanloom_fc::san::{Lab, SrpPaths, infiniband_adapter_guid};
+use sanloom_scsi::scsi::{IoStatus, IoTag};
 use sanloom_scsi::srp::target;
 use sanloom_scsi::time::Span;
 use sanloom_transport::infiniband::packet::Mtu;
@@ -24,6 +26,8 @@ const WINDOW: u32 = 1 << 22;
 const ACK_EVERY: u32 = 64;
 /// READs outstanding (responder resources of channel adapters).
 const READS: u32 = 16;
+/// Longest RDMA of a target, the largest unit that a gateway collects by PDU.
+const RDMA_BYTES: u32 = 65_536;
 /// Time for a login, as with iSCSI.
 const LOGIN_TIME: Span = Span::from_secs(15);
 /// Time from the loss of a connection to the next one.
@@ -132,7 +136,7 @@ fn channel(
     })
 }
 
-fn connection(subnet: &Subnet) -> rc::Config {
+pub(super) fn connection(subnet: &Subnet) -> rc::Config {
     let mtu = Mtu::ALL.into_iter().find(|mtu| mtu.bytes() == u32::from(subnet.mtu));
     rc::Config {
         mtu: mtu.unwrap_or(Mtu::B2048),
@@ -147,8 +151,11 @@ fn connection(subnet: &Subnet) -> rc::Config {
 }
 
 impl Around for Parts<'_> {
-    fn complete(&mut self, host: u16, hba: u16, now_ps: u64) -> u64 {
-        charge_completion(self.hosts.node_mut(host), now_ps, hba)
+    fn complete(&mut self, host: u16, hba: u16, bytes: u32, now_ps: u64) -> u64 {
+        let node = self.hosts.node_mut(host);
+        // Channel adapters are on the last bus of the host.
+        let moved_ps = node.buses.last_mut().map_or(now_ps, |bus| bus.occupy(now_ps, bytes.into()));
+        charge_completion(node, moved_ps, hba)
     }
 }
 
@@ -177,6 +184,9 @@ pub(super) fn start(world: &mut World) {
 /// Handles a packet at an InfiniBand interface.
 #[inline(never)]
 pub(super) fn packet(world: &mut World, packet: &Packet) {
+    if packet.pair() & OF_IPOIB != 0 {
+        return super::iscsi::infiniband_packet(world, packet);
+    }
     with(world, |srp, net, parts| srp.packet(net, parts, packet));
 }
 
@@ -191,6 +201,11 @@ pub(super) fn power_off(world: &mut World, storage: u16) {
 pub(super) fn timer(world: &mut World, timer: u32) {
     with(world, |srp, net, parts| {
         while let Some((storage, ended)) = parts.storage.srp.ended.pop_front() {
+            let host = srp.host_of((storage, ended.nport));
+            let peer = host.map(|host| Peer { host, segment_bytes: RDMA_BYTES });
+            if parts.switches.as_mut().is_some_and(|switches| switches.begin(net, storage, &ended, peer)) {
+                continue;
+            }
             srp.io_done(net, parts, (storage, ended.nport), ended.tag, ended.status);
         }
         while let Some((storage, port, notice)) = parts.storage.srp.notices.pop_front() {
@@ -201,6 +216,18 @@ pub(super) fn timer(world: &mut World, timer: u32) {
         }
         srp.timer_expired(net, parts, timer);
     });
+}
+
+/// Reports the end of a command of a gateway to its channel.
+#[inline(never)]
+pub(super) fn relayed(world: &mut World, at: (u16, u16), tag: IoTag, status: IoStatus) {
+    with(world, |srp, net, parts| srp.io_done(net, parts, at, tag, status));
+}
+
+/// Passes on data of a read of a gateway whose command continues.
+#[inline(never)]
+pub(super) fn passed(world: &mut World, at: (u16, u16), data: (IoTag, u32)) {
+    with(world, |srp, net, parts| srp.io_data(net, parts, at, data));
 }
 
 /// Returns whether a channel has neither logged in nor failed to.

@@ -51,7 +51,7 @@ impl Hosts {
             for device in 0..DEVICES.min(count) {
                 let device = count + (host + device) % count;
                 let ends = [host, device].map(|node| Endpoint { config: config.clone(), interface: node as u16 });
-                let end = hosts.stacks.connect(&mut hosts.net, ends, None);
+                let end = hosts.stacks.connect(&mut hosts.net, ends, None, None);
                 hosts.consumed.extend([[0; 2]; 2]);
                 hosts.write(end, DEPTH * REQUEST_BYTES);
             }

@@ -20,6 +20,23 @@ const SERVER: &str = "[host.h]\npreset = \"server-2003\"\n";
 /// of its driver is half of that of software iSCSI, as the document has measured.
 pub const ISCSI_HBA: &str = "iscsi_hba = { per_command = \"80us\", per_pdu = \"25us\", per_kib = \"10us\", \
                              driver_per_command = \"15us\", driver_per_kib = \"1.72us\" }\n";
+/// The iSCSI router, whose window is fixed at 256 KB.
+const SN5428: &str = "[storage.router]\niscsi = { tcp = { window = \"256KiB\" } }\n\
+                      gateway = { host = \"port\", target_port = \"s\", forwarding = \"pdu\" }\n";
+/// The subnet of the InfiniBand switches.
+const INFINIBAND: &str = "[subnet]\nmtu = 1024\n[infiniband_switch.ib]\n";
+/// Costs of SRP on a server of 2003, assumed: a command as over Fibre Channel, 6 us to register its
+/// memory, and its completion with an interrupt of its own.
+const SRP_COST: &str = "srp_cost = { per_command = \"20.6us\", per_completion = \"3us\" }\n";
+
+/// Returns a gateway from SRP to Fibre Channel, with its port in the fabric. Its time for a command
+/// is an assumption.
+fn gateway(name: &str, port: &str, storage: &str) -> String {
+    format!(
+        "[host.{port}]\nqueue_depth = 64\n[storage.{name}]\nsrp = {{}}\n\
+         gateway = {{ host = \"{port}\", target_port = \"{storage}\", forwarding = \"frame\", per_command = \"15us\" }}\n"
+    )
+}
 
 /// Attachment of the storage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -43,6 +60,16 @@ pub enum Fabric {
     Router,
     /// The same with an iSCSI adapter as the Intel PRO/1000 T IP.
     RouterHba,
+    /// The same with IPoIB at 1x SDR, through a gateway to 1GbE and then through that router.
+    Ipoib,
+    /// The same server with SRP at 1x SDR, through a gateway to one port of 2GFC.
+    Srp1x,
+    /// The same server with SRP at 4x SDR, through a gateway to one port of 2GFC.
+    Srp4x,
+    /// The same with two gateway cards of two ports of 2GFC, each behind a link of 1x SDR.
+    TwoCards,
+    /// Two gateway cards behind links of 4x SDR, and a bus of the host.
+    HostBus,
 }
 
 /// One run.
@@ -118,12 +145,54 @@ impl Case {
                 let adapter = if fabric == Fabric::RouterHba { ISCSI_HBA } else { "" };
                 let _ = write!(text, "[ethernet_switch.lan]\n[switch.sw]\npreset = \"fixed-port-2g\"\n");
                 let _ = write!(text, "{SERVER}{adapter}[host.port]\n{}", storage("s"));
-                // The window of the router is fixed at 256 KB.
-                text.push_str("[storage.router]\niscsi = { tcp = { window = \"256KiB\" } }\n");
-                text.push_str("gateway = { host = \"port\", target_port = \"s\", forwarding = \"pdu\" }\n");
+                text.push_str(SN5428);
                 text.push_str(&link("{port,s}", "sw"));
                 text.push_str(&link("{h,router}", "lan").replace("2GFC", "1GbE"));
                 ("w", "h", "router")
+            }
+            Fabric::Ipoib => {
+                let _ = write!(
+                    text,
+                    "[infiniband_switch.ib]\n[ethernet_switch.lan]\n[switch.sw]\npreset = \"fixed-port-2g\"\n\
+                     {SERVER}ipoib = {{}}\n\
+                     ipoib_cost = {{ per_packet_received = \"5us\", per_packet_sent = \"3us\" }}\n\
+                     [host.port]\n[host.vex]\nipoib = {{}}\nip_router = {{ per_packet = \"5us\" }}\n{}{SN5428}",
+                    storage("s"),
+                );
+                text.push_str(&link("{port,s}", "sw"));
+                text.push_str(&link("{h,vex}", "ib").replace("2GFC", "1xSDR"));
+                text.push_str(&link("{vex,router}", "lan").replace("2GFC", "1GbE"));
+                ("w", "h", "router")
+            }
+            Fabric::Srp1x | Fabric::Srp4x => {
+                let line = if fabric == Fabric::Srp1x { "1xSDR" } else { "4xSDR" };
+                let _ = write!(text, "{INFINIBAND}{SERVER}{SRP_COST}{}{}", storage("s"), gateway("g", "r", "s"));
+                let _ = write!(text, "[switch.sw]\npreset = \"fixed-port-2g\"\n{}", link("{r,s}", "sw"));
+                text.push_str(&link("{h,g}", "ib").replace("2GFC", line));
+                ("w", "h", "g")
+            }
+            Fabric::TwoCards | Fabric::HostBus => {
+                let line = if fabric == Fabric::TwoCards { "1xSDR" } else { "4xSDR" };
+                let bus = match fabric {
+                    Fabric::HostBus => format!("bus = {{ bits = 64, clock = \"{}kHz\" }}\n", super::bridges::BUS_KHZ),
+                    _ => String::new(),
+                };
+                let _ = write!(text, "{INFINIBAND}{SERVER}queue_depth = 64\n{bus}{SRP_COST}[switch.sw]\n");
+                // Each port of a card is a host of its own for the fabric.
+                for port in 1..=4 {
+                    let _ = write!(
+                        text,
+                        "{}{}",
+                        storage(&format!("s{port}")),
+                        gateway(&format!("g{port}"), &format!("r{port}"), &format!("s{port}"))
+                    );
+                }
+                text.push_str(&link("{r,s}{1..4}", "sw"));
+                text.push_str("[infiniband_switch.\"card{1..2}\"]\n");
+                text.push_str(&link("h", "ib").replace("2GFC", "4xSDR"));
+                text.push_str(&link("g{1..4}", "card{1..2}").replace("2GFC", "4xSDR"));
+                text.push_str(&link("card{1..2}", "ib").replace("[[link]]", "[[isl]]").replace("2GFC", line));
+                ("w", "h", "g{1..4}")
             }
             Fabric::FourPorts => {
                 let _ = write!(text, "[switch.sw]\n[host.h]\n{}ports = 4\n", storage("s"));

@@ -1,6 +1,7 @@
-//! `sanloom reproduce gupfs`: document 004, the evaluation of SAN fabrics at NERSC in 2003. So far
-//! the statements about Fibre Channel and iSCSI: sections 1 and 2, and the storage of section 3.
+//! `sanloom reproduce gupfs`: document 004, the evaluation of SAN fabrics at NERSC in 2003.
 
+mod bridges;
+mod figures;
 mod labs;
 
 use super::verdict::{Kind, Verdict};
@@ -8,7 +9,9 @@ use super::{About, ResultArgs};
 use labs::{Case, Fabric, Measured};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::Threads;
-use sanloom_console::pool;
+use sanloom_console::report::html::escape;
+use sanloom_console::report::{file, json, plot};
+use sanloom_console::{output, pool};
 use std::collections::BTreeMap;
 
 /// Options of `sanloom reproduce gupfs`.
@@ -49,6 +52,11 @@ fn cases() -> Vec<Case> {
     cases.extend(SIZES_KIB.map(|size| load(Fabric::RouterHba, false, (size, 1))));
     for fabric in [Fabric::Direct, Fabric::SanBox, Fabric::SilkWorm] {
         cases.extend([false, true].map(|write| load(fabric, write, LARGE)));
+    }
+    for case in bridges::cases() {
+        if !cases.contains(&case) {
+            cases.push(case);
+        }
     }
     cases
 }
@@ -128,6 +136,7 @@ fn judged(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
     }
     verdicts.extend(iscsi(measured));
     verdicts.extend(adapters(measured));
+    verdicts.extend(bridges::judged(measured));
     verdicts
 }
 
@@ -246,10 +255,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let measured = measured.ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
     let measured = cases.into_iter().zip(measured).collect();
     let verdicts = judged(&measured);
-    let title = "Document 004 (SAN Fabric Technology Evaluations): Fibre Channel and iSCSI";
-    let note = "Its figures are lost, so the numbers are those of its text. Its statements about SRP are \
-                not reproduced yet.";
+    let plots = figures::plots(&measured);
+    if let Some(folder) = &folder {
+        output::written(file::write(&folder.join("figures.json"), |out| json::write_value(out, &plots)))?;
+    }
+    let left_out: String = bridges::NOT_CHECKED.iter().map(|text| format!("<li>{}</li>\n", escape(text))).collect();
+    let sections = [
+        ("figures", "Figures in the style of the document, whose originals are lost", plot::drawings(&plots)),
+        ("left-out", "Statements that are not checked", format!("<ul>\n{left_out}</ul>\n")),
+    ];
+    let title = "Document 004 (SAN Fabric Technology Evaluations): Fibre Channel, iSCSI, SRP, IPoIB and gateways";
+    let note = "Its figures are lost, so the numbers are those of its text. Prices (G24) are not checked; the report \
+                has the reason.";
     let command = format!("sanloom reproduce gupfs --seed {}", args.seed);
     let about = About { heading: "GUPFS, reproduced", title, note: Some(note), command };
-    args.results.publish(folder.as_deref(), &about, &verdicts)
+    args.results.publish_with(folder.as_deref(), &about, &verdicts, &sections)
 }

@@ -394,3 +394,58 @@ fn a_disk_is_fitted_to_a_trace_and_judged_on_the_half_that_the_fit_has_not_seen(
     assert_eq!(short.code, 2);
     assert!(short.stderr.contains("short.trace has 1 requests; a fit needs at least 200"), "{}", short.stderr);
 }
+
+/// Every fabric and size has a row. Long reads move more than short ones, and no fabric exceeds its
+/// line.
+#[test]
+fn the_comparison_of_today_has_every_fabric_and_size() {
+    let bench = Bench::new("reproduce-today");
+    let ran = bench.run("reproduce today --out out --json");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let rows = list.as_array().expect("a list");
+    let sizes = [4, 16, 64, 256, 1_024];
+    let of = |fabric: &str, size: u64| {
+        let row = rows.iter().find(|row| row["fabric"] == fabric && row["size_kib"] == size);
+        row.unwrap_or_else(|| panic!("{fabric}, {size} KiB"))
+    };
+    let rate = |fabric: &str, size: u64| of(fabric, size)["throughput_bytes_per_s"].as_f64().expect("a rate");
+    let fabrics = ["FC, 32GFC", "iSCSI, 25GbE", "iSCSI, 100GbE", "FCoE, 100GbE", "SRP, 4xNDR"];
+    assert_eq!(rows.len(), sizes.len() * fabrics.len());
+    for fabric in fabrics {
+        assert!(rate(fabric, 4) < rate(fabric, 64) && rate(fabric, 64) < 1.05 * rate(fabric, 1_024), "{fabric}");
+        for size in sizes {
+            let row = of(fabric, size);
+            let share = row["share_of_line"].as_f64().expect("a share");
+            assert!(share > 0.0 && share <= 1.0, "{row}");
+            assert!(row["p50_us"].as_f64() <= row["p99_us"].as_f64(), "{row}");
+        }
+    }
+    // The lines decide for long reads, and the processor of iSCSI has the most work.
+    let long = |fabric: &str| rate(fabric, 1_024);
+    assert!(long("SRP, 4xNDR") > 3.0 * long("FCoE, 100GbE") && long("FCoE, 100GbE") > 3.0 * long("FC, 32GFC"));
+    let cpu = |fabric: &str| of(fabric, 1_024)["cpu_s_per_gb"].as_f64().expect("a time");
+    assert!(cpu("iSCSI, 100GbE") > 3.0 * cpu("FC, 32GFC"));
+    let page = bench.read("out/report.html");
+    for text in ["Throughput, 32 reads in flight", "Most throughput of reads of 1024 KiB", "reproduce today --seed 1"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+/// The page of document 004 has figures that say that the originals are lost, and the statements
+/// that are not checked.
+#[test]
+fn the_page_of_gupfs_names_lost_figures_and_what_is_not_checked() {
+    let bench = Bench::new("reproduce-gupfs");
+    let ran = bench.run("reproduce gupfs --out out --json");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let ids: BTreeSet<&str> = list.as_array().expect("a list").iter().filter_map(|row| row["id"].as_str()).collect();
+    for id in ["G16-cards", "G16-bus", "G18", "G19", "G20", "G21", "G22", "G23"] {
+        assert!(ids.contains(id), "{id} is not among {ids:?}");
+    }
+    let page = bench.read("out/report.html");
+    for text in ["Figure 10: storage fabrics (ours; the original is lost)", "G24 (prices)", "G12 to G15 (iSCSI HBA)"] {
+        assert!(page.contains(text), "{text}");
+    }
+}

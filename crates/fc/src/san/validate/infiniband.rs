@@ -268,13 +268,14 @@ fn targets(lab: &Lab, problems: &mut Problems) {
     for (interface, end) in paths.interfaces.iter().map(|interface| (interface.link, interface.end)) {
         if let InfinibandNode::Storage(storage) = end.node
             && !lab.infiniband.targets.contains_key(&storage)
+            && !lab.infiniband.ipoib.nodes.contains_key(&end.node)
         {
             let name = lab.infiniband_node_name(end.node);
             problems.add(
                 ProblemKind::BadLink,
                 link_place(interface).key("to"),
                 format!("`{name}` has an InfiniBand link, but is no SRP target"),
-                "add `srp = {}` to the storage system, or leave the link out",
+                "add `srp = {}` to the storage system, or `ipoib = {}` with `iscsi`, or leave the link out",
             );
         }
     }

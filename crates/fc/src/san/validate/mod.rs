@@ -6,6 +6,7 @@ mod fabric;
 mod fcip;
 mod fcoe;
 mod infiniband;
+mod ipoib;
 mod joins;
 mod nodes;
 mod reach;
@@ -42,6 +43,7 @@ impl Lab {
         ethernet::validate(self, &mut problems);
         fcoe::validate(self, &mut problems);
         infiniband::validate(self, &mut problems);
+        ipoib::validate(self, &mut problems);
         joins::validate(self, &mut problems);
         virtual_fabrics::validate(self, &mut problems);
         // For a graph with impossible links, reachability would report consequences instead of

@@ -7,7 +7,7 @@ use super::Problems;
 use super::fabric::node_name;
 use crate::config::{GatewayMode, Node, Target, Workload};
 use crate::san::masks::Masks;
-use crate::san::{IscsiPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
+use crate::san::{IpPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of hosts or storage systems named in one sentence.
@@ -68,7 +68,7 @@ struct Access<'l> {
     /// Pairs without masks.
     pairs: PermittedPairs,
     masked: PermittedPairs,
-    iscsi: IscsiPaths<'l>,
+    ip: IpPaths<'l>,
     srp: SrpPaths<'l>,
 }
 
@@ -82,7 +82,7 @@ impl Access<'_> {
             hosts: hosts.map(|ports| sorted(ports.map(|port| pairs.hosts[port].fabric))).collect(),
             storage: storage.map(|ports| sorted(ports.map(|port| pairs.storage[port].fabric))).collect(),
             masked: lab.pairs_permitted_at_some_time(),
-            iscsi: lab.iscsi_paths(),
+            ip: IpPaths::of(lab),
             srp: lab.srp_paths(),
             pairs,
         }
@@ -117,7 +117,10 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
         let (linked, cut_off): (BTreeSet<u16>, BTreeSet<u16>) = refused.partition(is_linked);
         for host in &hosts {
             let lacks_sessions = |storage: &&u16| {
-                access.iscsi.pairs(*host, **storage).is_empty() && access.srp.pairs(*host, **storage).is_empty()
+                access.ip.ways(*host, **storage).is_empty()
+                    && access.srp.pairs(*host, **storage).is_empty()
+                    // That is reported with the partition.
+                    && super::ipoib::separated(lab, &access.ip, *host, **storage).is_none()
             };
             let linked: BTreeSet<u16> = linked.iter().filter(lacks_sessions).copied().collect();
             let cut_off: BTreeSet<u16> = cut_off.iter().filter(lacks_sessions).copied().collect();

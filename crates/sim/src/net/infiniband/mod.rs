@@ -71,6 +71,8 @@ pub struct InfinibandPlane {
     lost: BTreeMap<(u32, PacketLoss), u64>,
     deadlocks: Vec<Deadlock>,
     observed: Vec<ObservedPacket>,
+    /// Lost packets since the last call of [`InfinibandPlane::take_lost`], if somebody takes them.
+    lost_packets: Option<Vec<Packet>>,
 }
 
 /// A packet on a watched line.
@@ -257,6 +259,7 @@ impl Default for InfinibandPlane {
             lost: BTreeMap::new(),
             deadlocks: Vec::new(),
             observed: Vec::new(),
+            lost_packets: None,
         }
     }
 }
@@ -423,7 +426,20 @@ impl InfinibandPlane {
         Ok(())
     }
 
-    fn lose(&mut self, line: u32, loss: PacketLoss) {
+    /// Keeps each lost packet from now on until [`InfinibandPlane::take_lost`] takes it.
+    pub(crate) fn report_losses(&mut self) {
+        self.lost_packets.get_or_insert_default();
+    }
+
+    /// Takes the lost packets.
+    pub(crate) fn take_lost(&mut self, take: impl FnMut(Packet)) {
+        self.lost_packets.iter_mut().flat_map(|packets| packets.drain(..)).for_each(take);
+    }
+
+    fn lose(&mut self, line: u32, packet: Packet, loss: PacketLoss) {
+        if let Some(packets) = &mut self.lost_packets {
+            packets.push(packet);
+        }
         self.fate.lost += 1;
         *self.lost.entry((line, loss)).or_default() += 1;
     }

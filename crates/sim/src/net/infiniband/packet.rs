@@ -32,6 +32,12 @@ impl Packet {
         Packet { to, from, pair: pair & 0xff_ffff, position, argument: 0, bytes, flags: 0 }
     }
 
+    /// Sets the low 24 bits of the position.
+    pub fn named(mut self, name: u32) -> Packet {
+        self.position = (self.position & 0xff00_0000) | (name & 0xff_ffff);
+        self
+    }
+
     /// Sets the service level, from 0 to 15.
     pub fn with_level(mut self, level: u8) -> Packet {
         self.pair = (self.pair & 0xf0ff_ffff) | u32::from(level & 15) << 24;

@@ -21,7 +21,7 @@ impl InfinibandPlane {
         let number = self.interface_tx[usize::from(interface)];
         let line = &self.lines[number as usize];
         if !line.up {
-            return self.lose(number, PacketLoss::LinkDown);
+            return self.lose(number, packet, PacketLoss::LinkDown);
         }
         let lane = if packet.is_management() { Some(MANAGEMENT) } else { self.levels.lane(packet.level()) };
         match lane {
@@ -30,7 +30,7 @@ impl InfinibandPlane {
                 let waiting = Waiting { packet, ready_ps: events.now, entry_lane: 0, input: 0 };
                 self.enqueue(events, number, waiting);
             }
-            _ => self.lose(number, PacketLoss::NoLane),
+            _ => self.lose(number, packet, PacketLoss::NoLane),
         }
     }
 
@@ -55,7 +55,7 @@ impl InfinibandPlane {
                     }
                 }
                 if packet.is_corrupt() {
-                    self.lose(number, PacketLoss::Crc);
+                    self.lose(number, packet, PacketLoss::Crc);
                     return None;
                 }
                 self.fate.delivered += 1;
@@ -64,13 +64,13 @@ impl InfinibandPlane {
             Station::Switch { switch, port } => {
                 let stored = line.lanes[usize::from(lane)].receiver.store(blocks);
                 if !stored && lane == MANAGEMENT {
-                    self.lose(number, PacketLoss::ManagementFull);
+                    self.lose(number, packet, PacketLoss::ManagementFull);
                     return None;
                 }
                 self.fate.overruns += u64::from(!stored);
                 if let Err(loss) = self.forward(events, (switch, port), on_line) {
                     self.release(events, number, lane, blocks);
-                    self.lose(number, loss);
+                    self.lose(number, packet, loss);
                 }
                 None
             }
@@ -347,7 +347,7 @@ impl InfinibandPlane {
                     line.lanes[usize::from(packet.lane())].lost += packet.blocks();
                     self.refresh_later(events, number);
                 }
-                return self.lose(number, PacketLoss::PacketLoss);
+                return self.lose(number, packet, PacketLoss::PacketLoss);
             }
             if is_damaged {
                 on_line.packet.corrupt();
@@ -411,7 +411,7 @@ impl InfinibandPlane {
             line.used &= !(1 << lane);
         }
         let from = line.from;
-        self.lose(number, loss);
+        self.lose(number, waiting.packet, loss);
         if let Station::Switch { switch, .. } = from {
             let input = self.switches[usize::from(switch)].tx[usize::from(waiting.input)] ^ 1;
             self.release(events, input, waiting.entry_lane, waiting.packet.blocks());

@@ -148,7 +148,7 @@ impl InfinibandPlane {
 
     fn clear(&mut self, events: &mut Events, number: u32) {
         let line = &mut self.lines[number as usize];
-        let on_line = std::mem::take(&mut line.flight).len();
+        let on_line = std::mem::take(&mut line.flight);
         line.updates.clear();
         line.due = 0;
         line.blocked = 0;
@@ -164,7 +164,7 @@ impl InfinibandPlane {
             events.queue.schedule(source, NEVER);
         }
         self.wake_at(events, number, NEVER);
-        (0..on_line).for_each(|_| self.lose(number, PacketLoss::LinkDown));
+        on_line.into_iter().for_each(|on_line| self.lose(number, on_line.packet, PacketLoss::LinkDown));
         if let Some(leaving) = leaving {
             self.release(events, leaving.from, leaving.lane, leaving.blocks);
         }

@@ -48,18 +48,18 @@ pub(in crate::world) fn charge(node: &mut HostNode, now_ps: u64, interface: u16,
         return end_ps;
     }
     let cost = node.cpu.config().tcp;
-    let units = cost.units(load.frames, load.bytes);
+    let (units, received, sent) = units_of(node, load);
     let kib_ps = |time: Picos| per_kib(time, load.bytes).0;
     let parts = match load.direction {
         Direction::Receive => [
             (Work::Interrupt, cost.interrupt.0),
-            (Work::Segments, units * cost.per_segment_received.0),
+            (Work::Segments, units * received.0),
             (Work::Copy, kib_ps(cost.copy_received)),
             (Work::Checksum, kib_ps(cost.checksum)),
         ],
         Direction::Send => [
             (Work::Interrupt, 0),
-            (Work::Segments, units * cost.per_segment_sent.0),
+            (Work::Segments, units * sent.0),
             (Work::Copy, kib_ps(cost.copy_sent)),
             (Work::Checksum, kib_ps(cost.checksum)),
         ],
@@ -72,6 +72,18 @@ pub(in crate::world) fn charge(node: &mut HostNode, now_ps: u64, interface: u16,
         Direction::Receive => node.cpu.run_bound(now_ps, interface, &parts),
         Direction::Send => node.cpu.run_all(now_ps, interface, &parts),
     }
+}
+
+/// Returns the units of work of frames, and the time of each that arrives or leaves. Adapters join
+/// no packets of IPoIB.
+fn units_of(node: &HostNode, load: Load) -> (u64, Picos, Picos) {
+    let config = node.cpu.config();
+    let tcp = (config.tcp.per_segment_received, config.tcp.per_segment_sent);
+    if !load.is_ipoib {
+        return (config.tcp.units(load.frames, load.bytes), tcp.0, tcp.1);
+    }
+    let (received, sent) = config.ipoib.map_or(tcp, |cost| (cost.per_packet_received, cost.per_packet_sent));
+    (load.frames.into(), received, sent)
 }
 
 /// Charges the processor of a host for the completion of a response of SRP at an adapter. Returns

@@ -81,6 +81,11 @@ pub(crate) fn has_volumes(lab: &Lab, storage: u16) -> bool {
     lab.live.medium(storage).kind == MediumKind::Volumes
 }
 
+/// Returns whether hosts reach a gateway of the lab over SRP.
+pub(super) fn has_srp_gateway(lab: &Lab) -> bool {
+    lab.infiniband.targets.keys().any(|storage| is_gateway(lab, *storage))
+}
+
 /// Returns whether the data of a storage system are on others.
 pub(super) fn is_gateway(lab: &Lab, storage: u16) -> bool {
     san::gateways(lab).any(|gateway| gateway == storage)

@@ -28,7 +28,7 @@ impl Hosts {
     fn connect(&mut self, [from, to]: [u16; 2], config: &Arc<Config>, tag: Option<(u8, u8)>) -> u32 {
         let endpoint = |interface| Endpoint { config: config.clone(), interface };
         self.consumed.extend([0, 0]);
-        self.stacks.connect(&mut self.net, [endpoint(from), endpoint(to)], tag)
+        self.stacks.connect(&mut self.net, [endpoint(from), endpoint(to)], tag, None)
     }
 
     /// Runs until data have arrived at an end or the time is over. Returns the end.

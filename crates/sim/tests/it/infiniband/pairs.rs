@@ -192,7 +192,7 @@ fn datagrams_have_one_packet_and_need_a_receive_and_a_partition() {
     hosts.pairs.send_datagram(&mut hosts.net, ends[0], ends[1], 3, 2_049);
     hosts.pairs.send_datagram(&mut hosts.net, ends[0], other, 4, 100);
     hosts.run_to(1_000_000_000);
-    assert_eq!(hosts.of(ends[1]), [Event::Datagram(2_048); 2]);
+    assert_eq!(hosts.of(ends[1]), [Event::Datagram(0, 2_048), Event::Datagram(1, 2_048)]);
     assert_eq!(hosts.pairs.dropped_datagrams(ends[1]), 1);
     assert_eq!(hosts.of(ends[0])[3..], [Event::TooLong(3), Event::Completed(4)]);
     assert_eq!(hosts.of(other), []);

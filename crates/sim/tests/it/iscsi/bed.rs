@@ -101,6 +101,7 @@ impl Bed {
             address: ADDRESS.into(),
             reconnect: Span::from_secs(2),
             front: None,
+            via: None,
         };
         let adapters = (0..storage).map(Machine::Host).chain([Machine::Storage(0)]);
         let plan_of = IscsiPlan {
@@ -112,6 +113,7 @@ impl Bed {
                 limits: Limits::default(),
             })],
             adapters: adapters.map(AdapterPlan::immediate).collect(),
+            ..IscsiPlan::default()
         };
         let mut net = Fabric::with_timers(plan, Iscsi::TIMERS).net;
         let mut iscsi = Iscsi::new(plan_of, 0);

@@ -1,0 +1,164 @@
+//! Validation of IP over InfiniBand and of routers to Ethernet.
+
+use super::Problems;
+use crate::config::{EthernetNode, InfinibandNode, IpoibMode, MIN_IP_MTU};
+use crate::san::{IpPaths, Lab, Place, ProblemKind, Section};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Limits of [`super::ethernet`] on sessions, for those that cross InfiniBand.
+const MAX_SESSIONS: u64 = 60_000;
+const MAX_SESSION_PORTALS: u64 = 32_767;
+
+pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
+    if lab.infiniband.ipoib.nodes.is_empty() && lab.infiniband.ipoib.routers.is_empty() {
+        return;
+    }
+    nodes(lab, problems);
+    routers(lab, problems);
+    if lab.infiniband.has_ipoib() {
+        partitions(lab, problems);
+        sessions(lab, problems);
+    }
+}
+
+fn place(node: InfinibandNode) -> Place {
+    match node {
+        InfinibandNode::Host(host) => Place::of(Section::Host, usize::from(host)),
+        InfinibandNode::Storage(storage) => Place::of(Section::Storage, usize::from(storage)),
+        InfinibandNode::Switch(switch) => Place::of(Section::InfinibandSwitch, usize::from(switch)),
+    }
+}
+
+fn nodes(lab: &Lab, problems: &mut Problems) {
+    let subnet_mtu = lab.infiniband.subnet.mtu;
+    let linked: BTreeSet<InfinibandNode> =
+        lab.infiniband.links.iter().flat_map(|link| link.ends).map(|end| end.node).collect();
+    for (&node, ipoib) in &lab.infiniband.ipoib.nodes {
+        let name = lab.infiniband_node_name(node);
+        if !linked.contains(&node) {
+            problems.add(
+                ProblemKind::BadLink,
+                place(node).key("ipoib"),
+                format!("`{name}` has IPoIB, but no InfiniBand link"),
+                "add a [[link]] with a rate of InfiniBand such as \"4xEDR\", or leave `ipoib` out",
+            );
+        }
+        if let InfinibandNode::Storage(storage) = node
+            && !lab.live.iscsi.contains_key(&storage)
+        {
+            problems.add(
+                ProblemKind::BadLink,
+                place(node).key("ipoib"),
+                format!("`{name}` has IPoIB, but no iSCSI target that hosts could reach with it"),
+                "add `iscsi = { portals = \"192.0.2.1:3260\" }`, or leave `ipoib` out",
+            );
+        }
+        let (mtu, largest) = (ipoib.mtu(subnet_mtu), ipoib.largest_mtu(subnet_mtu));
+        if (MIN_IP_MTU..=largest).contains(&mtu) {
+            continue;
+        }
+        let (limit, remedy) = match ipoib.mode {
+            IpoibMode::Datagram => (
+                format!("a datagram of this subnet carries {MIN_IP_MTU} to {largest} bytes behind the header of 4"),
+                format!(
+                    "choose up to {largest}, a larger `mtu` in [subnet] (now {subnet_mtu}), or mode = \"connected\""
+                ),
+            ),
+            IpoibMode::Connected => (
+                format!("a connection carries packets of {MIN_IP_MTU} to {largest} bytes"),
+                format!("choose up to {largest}"),
+            ),
+        };
+        let key = if ipoib.mtu.is_some() { "ipoib.mtu" } else { "ipoib" };
+        problems.add(
+            ProblemKind::BadNumber,
+            place(node).key(key),
+            format!("`{name}` has an IPoIB MTU of {mtu} bytes, but {limit}"),
+            remedy,
+        );
+    }
+}
+
+fn routers(lab: &Lab, problems: &mut Problems) {
+    let ethernet: BTreeSet<EthernetNode> =
+        lab.ethernet_links.iter().flat_map(|link| link.ends).map(|end| end.node).collect();
+    for &host in lab.infiniband.ipoib.routers.keys() {
+        let name = lab.infiniband_node_name(InfinibandNode::Host(host));
+        let lacks = match (
+            lab.infiniband.ipoib.nodes.contains_key(&InfinibandNode::Host(host)),
+            ethernet.contains(&EthernetNode::Host(host)),
+        ) {
+            (true, true) => continue,
+            (false, _) => ("no IPoIB", "add `ipoib = {}` and a [[link]] with a rate of InfiniBand"),
+            (true, false) => ("no Ethernet link", "add a [[link]] with a rate of Ethernet such as \"10GbE\""),
+        };
+        problems.add(
+            ProblemKind::BadLink,
+            place(InfinibandNode::Host(host)).key("ip_router"),
+            format!("`{name}` routes between InfiniBand and Ethernet, but has {}", lacks.0),
+            format!("{}, or leave `ip_router` out", lacks.1),
+        );
+    }
+}
+
+/// Pairs of a workload that one subnet joins, and whose partitions differ.
+fn partitions(lab: &Lab, problems: &mut Problems) {
+    let paths = IpPaths::of(lab);
+    let mut reported = BTreeSet::new();
+    for workload in &lab.workloads {
+        let targets: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).collect();
+        for &host in workload.hosts.iter().filter(|host| usize::from(**host) < lab.hosts.len()) {
+            let separated = targets.iter().find_map(|storage| separated(lab, &paths, host, *storage));
+            let Some((own, other, node)) = separated.filter(|_| reported.insert(host)) else { continue };
+            problems.add(
+                ProblemKind::Unreachable,
+                place(InfinibandNode::Host(host)).key("ipoib.partition"),
+                format!(
+                    "`{}` is in partition {own:#06x} and `{}` in {other:#06x}, so they exchange no packets",
+                    lab.infiniband_node_name(InfinibandNode::Host(host)),
+                    lab.infiniband_node_name(node),
+                ),
+                "give both the same `partition` in `ipoib`",
+            );
+        }
+    }
+}
+
+/// Partition of a host, and that of the storage system or router behind which it is, with this
+/// node, if a partition is all that separates them.
+pub(super) fn separated(lab: &Lab, paths: &IpPaths<'_>, host: u16, storage: u16) -> Option<(u16, u16, InfinibandNode)> {
+    let own = paths.ipoib(InfinibandNode::Host(host))?;
+    if !lab.live.iscsi.contains_key(&storage) || !paths.ways(host, storage).is_empty() {
+        return None;
+    }
+    let routers = lab.infiniband.ipoib.routers.keys().map(|router| InfinibandNode::Host(*router));
+    let mut others = std::iter::once(InfinibandNode::Storage(storage)).chain(routers);
+    others.find_map(|node| {
+        let other = paths.ipoib(node)?;
+        (other.partition != own.partition).then_some((own.partition, other.partition, node))
+    })
+}
+
+/// Sessions of a storage system and of the lab beyond the numbers that a simulation has for them.
+fn sessions(lab: &Lab, problems: &mut Problems) {
+    let mut all = 0;
+    let mut of_storage: BTreeMap<u16, u64> = BTreeMap::new();
+    IpPaths::for_each_pair(lab, |paths, host, storage, ways| {
+        let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
+        let of_this = of_storage.entry(storage).or_insert(0);
+        *of_this += ways.len() as u64 * each;
+        all += ways.len() as u64 * each;
+        let most = MAX_SESSION_PORTALS / (paths.portals(storage).len() as u64).max(1);
+        if *of_this <= most && all <= MAX_SESSIONS {
+            return true;
+        }
+        let name = lab.infiniband_node_name(InfinibandNode::Storage(storage));
+        problems.add(
+            ProblemKind::TooLarge,
+            Place::of(Section::Storage, usize::from(storage)).key("iscsi"),
+            format!("`{name}` or the lab has too many iSCSI sessions over InfiniBand"),
+            "use fewer hosts, interfaces, portals or `sessions` for it",
+        );
+        false
+    });
+}
