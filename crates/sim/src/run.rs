@@ -244,9 +244,8 @@ fn report(world: &mut World, observer: &mut dyn Observer, logging_in: bool) -> b
     let is_captured = operator::state(world).is_some_and(|operator| operator.is_captured);
     let observed = if is_captured { Vec::new() } else { world.net.fc.recorder.take_observed() };
     let net = &world.net;
-    if !is_captured
-        && !(observed.is_empty() && net.ethernet.observed().is_empty() && net.infiniband.observed().is_empty())
-    {
+    let is_idle = observed.is_empty() && net.ethernet.observed().is_empty() && net.infiniband.observed().is_empty();
+    if !is_captured && !is_idle {
         observer.observed(world, &observed);
         world.net.ethernet.forget_observed();
         world.net.infiniband.forget_observed();

@@ -179,7 +179,7 @@ fn a_frame_older_than_r_a_tov_is_dropped_and_one_without_time_stamp_is_not() {
     let (mut near, mut far) = pair();
     linked(&mut near, &mut far, 1);
     let sent = near.tunnel.stamp(near.now);
-    far.now = far.now + R_A_TOV;
+    far.now += R_A_TOV;
     assert_eq!(far.frame(1, sent), Admission::Deliver);
     far.now += Span::from_ms(1);
     assert_eq!(far.frame(1, sent), Admission::Stale);

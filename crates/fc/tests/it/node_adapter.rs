@@ -159,14 +159,14 @@ fn registrations_of_an_adapter_have_the_bytes_of_the_standard() {
 #[test]
 fn a_port_goes_on_without_an_hba_management_service() {
     let reject = LsRjt { reason: LsRjtReason::UNABLE, explanation: LsRjtExplanation::NONE, vendor: 0 };
-    let rejected = |frame: &Frame| match frame.header.s_id {
+    let rejected = move |frame: &Frame| match frame.header.s_id {
         FcId::MANAGEMENT_SERVER => {
             Some(Frame { payload: Payload::Typed(Message::from(Els::LsRjt(reject))), ..frame.clone() })
         }
         _ => Some(frame.clone()),
     };
     let refuse = CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 };
-    let refused = |frame: &Frame| match &frame.payload {
+    let refused = move |frame: &Frame| match &frame.payload {
         Payload::Typed(Message::Ct(ct)) if ct.service == Service::FDMI => {
             let ct = Ct { body: CtBody::Reject(refuse), ..(**ct).clone() };
             Some(Frame { payload: Payload::Typed(Message::from(ct)), ..frame.clone() })
@@ -174,8 +174,8 @@ fn a_port_goes_on_without_an_hba_management_service() {
         _ => Some(frame.clone()),
     };
     let silent = |frame: &Frame| (frame.header.s_id != FcId::MANAGEMENT_SERVER).then(|| frame.clone());
-    let answers: [(Box<dyn FnMut(&Frame) -> Option<Frame>>, usize); 3] =
-        [(Box::new(rejected), 1), (Box::new(refused), 2), (Box::new(silent), 1)];
+    type Edit = Box<dyn FnMut(&Frame) -> Option<Frame>>;
+    let answers: [(Edit, usize); 3] = [(Box::new(rejected), 1), (Box::new(refused), 2), (Box::new(silent), 1)];
     for (edit, requests) in answers {
         let mut link = Link::up(edit);
         link.settle_for(Span::from_secs(120));

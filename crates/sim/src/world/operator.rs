@@ -116,10 +116,9 @@ impl Operator {
         match event {
             Event::ZonesChanged { tag, result } if *tag >= TAGS => {
                 // A restart has ended the change before.
-                if self.changes.remove(&(switch, *tag)) {
-                    let ended = ZoneResult { switch: switch.into(), tag: *tag - TAGS, result: result.clone() };
-                    self.ended.push(ended);
-                }
+                let is_open = self.changes.remove(&(switch, *tag));
+                let ended = ZoneResult { switch: switch.into(), tag: *tag - TAGS, result: result.clone() };
+                self.ended.extend(is_open.then_some(ended));
             }
             event if self.events.len() < MAX_EVENTS => {
                 self.events.push(SwitchEvent { at_ps, switch, event: event.clone() });

@@ -120,7 +120,7 @@ proptest! {
         pdus in proptest::collection::vec((proptest::array::uniform16(any::<u8>()), 0_u8..11, 0_u32..6, 0_u32..8, 0_u32..3), 1..60),
         prompt in any::<bool>(),
     ) {
-        let limits = Limits { depth: 4, max_immediate: 2, max_bytes: 4096 };
+        let limits = Limits { depth: 4, max_immediate: 2, max_bytes: 4096, ..Limits::default() };
         let mut bed = Bed { prompt, ..Bed::with_limits(parameters(), limits) };
         for (noise, kind, tag, ahead, len) in pdus {
             let data = vec![9; (len * 512) as usize];

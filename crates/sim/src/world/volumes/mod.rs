@@ -406,7 +406,7 @@ impl Switches {
         let Some(&Pending { job: number, at: Some(at), .. }) = switch.requests.get(&tag) else { return };
         let Some(job) = switch.jobs.get_mut(&number) else { return };
         job.arrived(at, bytes);
-        if let Some(bytes) = job.to_pass() {
+        if let Some(bytes) = job.take_passable() {
             self.passed.push_back((storage, job.owner, job.io.tag, bytes));
             net.set_timer_earlier(self.timer, net.now());
         }

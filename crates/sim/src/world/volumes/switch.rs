@@ -105,7 +105,7 @@ impl Job {
     }
 
     /// Returns the bytes to pass to the host, if there are more than before.
-    pub(super) fn to_pass(&mut self) -> Option<u32> {
+    pub(super) fn take_passable(&mut self) -> Option<u32> {
         let mut end = 0;
         for &(at, length, arrived) in &self.pieces {
             if at > end {
