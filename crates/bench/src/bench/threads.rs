@@ -1,14 +1,14 @@
 //! `sanloom bench threads`: pairs of Ethernet ports at a switch with one thread and with several.
 //!
 //! ```text
-//!   source ──▶ veth ──▶ socket of the switch │ the threads that are measured │ ──▶ veth ──▶ counter
+//!   source ──▶ veth ──▶ socket of the switch │ measured threads │ ──▶ veth ──▶ counter
 //! ```
 //!
 //! Sources and sinks would need the same processors. Therefore the sources fill the sockets while
 //! the switch stands still, and the kernel counts and discards the frames behind it. The time from
-//! the start of the switch to the last frame counts. A third measurement has a switch of its own for
-//! each pair, which share nothing but the kernel: the ceiling of the machine. All three alternate in
-//! short slices ([`super::statistics`]).
+//! the start of the switch to the last frame counts. A third measurement has a switch of its own
+//! for each pair, which share nothing but the kernel: the ceiling of the machine. All three
+//! alternate in short slices ([`super::statistics`]).
 
 use super::ethernet::station::Station;
 use super::ethernet::{Folder, Worker};

@@ -36,7 +36,7 @@ enum What {
     #[command(after_help = "Example:\n  sanloom users role lab.toml ada view")]
     Role(RoleArgs),
     /// Change the password of a user
-    #[command(after_help = "Example:\n  sanloom users password lab.toml ada < password.txt")]
+    #[command(after_help = "Example:\n  sanloom users password lab.toml ada")]
     Password(UserArgs),
 }
 

@@ -33,7 +33,7 @@ fn id(port: u16) -> FcId {
     FcId::new(0x01_0000 | u32::from(port) << 8)
 }
 
-/// What a run has done.
+/// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Done {
     /// Numbers of the frames from each host to each host, in the order of arrival.
