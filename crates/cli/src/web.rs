@@ -10,7 +10,7 @@ use sanloom_lab::topology;
 use sanloom_live::capture::FrameSink;
 use sanloom_live::control::{Control, LocalClient};
 use sanloom_surface::server::users::Users;
-use sanloom_surface::server::{Bytes, Listen, Server, Unusable, tls};
+use sanloom_surface::server::{Bytes, Listen, Server, THREADS, Unusable, tls};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
 use sanloom_surface::{Busy, Fabric};
 use std::cell::OnceCell;
@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,11 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Time in which a change of the zones has to end. Busy switches and a slow pace of a simulation
 /// delay it.
 const COMMIT_LIMIT: Duration = Duration::from_secs(120);
+/// Maximum number of changes of the zones that wait at a time. Each occupies a thread of a server,
+/// which has one more than this, so that other requests are still answered.
+const MAX_COMMITS: usize = THREADS - 1;
+/// Changes of the zones that wait in this process.
+static COMMITS: AtomicUsize = AtomicUsize::new(0);
 
 /// Options of the page.
 #[derive(clap::Args, Debug, Default)]
@@ -236,11 +242,29 @@ fn changes_zones(request: &Request) -> bool {
     matches!(action, ZoneAction::Commit | ZoneAction::Rollback)
 }
 
+/// A change of the zones that waits. Dropping it lets another one wait.
+struct Commit;
+
+impl Commit {
+    /// Returns `None` if [`MAX_COMMITS`] wait.
+    fn begin() -> Option<Commit> {
+        let more = |waiting| (waiting < MAX_COMMITS).then_some(waiting + 1);
+        COMMITS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Commit)
+    }
+}
+
+impl Drop for Commit {
+    fn drop(&mut self) {
+        COMMITS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Fabric for LiveFabric {
     fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
         if !changes_zones(&request) {
             return self.client.ask(request, None, LIMIT).ok_or(Busy);
         }
+        let _commit = Commit::begin().ok_or(Busy)?;
         let asked = Instant::now();
         match self.client.ask(request, None, COMMIT_LIMIT) {
             Some(answer) => Ok(answer),
@@ -316,6 +340,14 @@ pub fn serve_run(args: &WebArgs, drawing: Drawing, control: &Control) -> Result<
 mod tests {
     use super::*;
     use std::net::{IpAddr, Ipv4Addr};
+
+    #[test]
+    fn changes_of_the_zones_leave_a_thread_of_each_server_to_other_requests() {
+        let mut waiting: Vec<Commit> = std::iter::from_fn(Commit::begin).take(THREADS).collect();
+        assert_eq!(waiting.len(), THREADS - 1);
+        waiting.pop();
+        assert!(Commit::begin().is_some());
+    }
 
     #[test]
     fn page_and_management_share_one_random_password() {

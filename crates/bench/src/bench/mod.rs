@@ -59,7 +59,7 @@ pub enum What {
     Forward(forward::Args),
     /// Frames that the switch forwards between pairs of Ethernet ports with one thread and with
     /// several; requires root
-    #[command(after_help = "Example:\n  sudo sanloom bench threads")]
+    #[command(after_help = "Example:\n  sanloom bench threads")]
     Threads(threads::Args),
     /// Logins of up to 65,000 virtual ports over Ethernet: rate and latency
     #[command(after_help = "Example:\n  sanloom bench fdisc")]

@@ -2,16 +2,24 @@
 
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::process::geteuid;
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
+use sanloom_console::output;
 use sanloom_console::outputs::{Json, Sets};
 use sanloom_live::runtime::plan::LabPaths;
 use sanloom_surface::server::users::{Role, Users};
 use serde::Serialize;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, IsTerminal, Write, stderr, stdin};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Folder that holds the state folder of each service of systemd (`sanloom@LAB.service`).
+const STATES: &str = "/var/lib/sanloom";
+/// Byte of Ctrl-C.
+const INTERRUPT: u8 = 3;
 
 /// Options of `sanloom users`.
 #[derive(clap::Args, Debug)]
@@ -98,31 +106,42 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::List(args) => list(args),
         What::Add(args) => {
-            let mut table = Table::of(&args.user)?;
-            if table.role(&args.user.name).is_some() {
-                return Err(Failure::usage(format_args!(
-                    "the user {} exists; change it with `sanloom users role` or `sanloom users password`",
-                    args.user.name
-                )));
-            }
-            table.set(&args.user.name, role(&args.role), &password()?)
+            let name = &args.user.name;
+            let path = path(&args.user.file, &args.user.sets)?;
+            Table::read(&path)?.absent(name)?;
+            let password = password()?;
+            Table::change(&path, |table| {
+                table.absent(name)?;
+                table.set(name, role(&args.role), &password)
+            })
         }
         What::Remove(args) => {
-            let mut table = Table::of(args)?;
-            table.existing(&args.name)?;
-            table.users.remove(&args.name);
-            table.write()
+            let path = path(&args.file, &args.sets)?;
+            Table::read(&path)?.existing(&args.name)?;
+            Table::change(&path, |table| {
+                table.existing(&args.name)?;
+                table.users.remove(&args.name);
+                Ok(())
+            })
         }
         What::Role(args) => {
-            let mut table = Table::of(&args.user)?;
-            table.existing(&args.user.name)?;
-            table.users.set_role(&args.user.name, role(&args.role));
-            table.write()
+            let name = &args.user.name;
+            let path = path(&args.user.file, &args.user.sets)?;
+            Table::read(&path)?.existing(name)?;
+            Table::change(&path, |table| {
+                table.existing(name)?;
+                table.users.set_role(name, role(&args.role));
+                Ok(())
+            })
         }
         What::Password(args) => {
-            let mut table = Table::of(args)?;
-            let role = table.existing(&args.name)?;
-            table.set(&args.name, role, &password()?)
+            let path = path(&args.file, &args.sets)?;
+            Table::read(&path)?.existing(&args.name)?;
+            let password = password()?;
+            Table::change(&path, |table| {
+                let role = table.existing(&args.name)?;
+                table.set(&args.name, role, &password)
+            })
         }
     }
 }
@@ -133,12 +152,34 @@ fn role(word: &str) -> Role {
 }
 
 fn list(args: &ListArgs) -> Result<(), Failure> {
-    let table = Table::read(&args.file, &args.sets)?;
+    let table = Table::read(&path(&args.file, &args.sets)?)?;
     let rows: Vec<UserRow<'_>> = table.users.iter().map(|(name, role)| UserRow { name, role: role.word() }).collect();
     args.json.write_or_print(&rows, || {
         let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
         rows.iter().map(|row| format!("{:width$}  {}\n", row.name, row.role)).collect()
     })
+}
+
+/// Path of the user table of a lab. A symbolic link is followed.
+fn path(file: &LabFile, sets: &Sets) -> Result<PathBuf, Failure> {
+    let lab = input::load_running(file, &sets.set)?.lab;
+    let paths = LabPaths::of(&lab);
+    // A service that does not run has its state folder only.
+    let is_of_user = paths.folder() == LabPaths::base().join(&lab.name) && !paths.control(None).exists();
+    let of_service = stopped_service(Path::new(STATES), &lab.name).filter(|_| is_of_user);
+    let path = of_service.unwrap_or_else(|| paths.folder().to_owned()).join("users");
+    Ok(fs::canonicalize(&path).unwrap_or(path))
+}
+
+/// State folder of the service of a lab, if this user may change its files: root, and the user of
+/// the service.
+fn stopped_service(states: &Path, lab: &str) -> Option<PathBuf> {
+    let folder = states.join(lab);
+    // The name of a lab is free text, and must not lead out of the folder.
+    let is_inside = folder.parent() == Some(states) && folder.file_name().is_some_and(|name| name == lab);
+    let owner = fs::metadata(&folder).ok().filter(|found| is_inside && found.is_dir())?.uid();
+    let user = geteuid();
+    (user.is_root() || user.as_raw() == owner).then_some(folder)
 }
 
 /// The user table of a lab.
@@ -148,18 +189,41 @@ struct Table {
 }
 
 impl Table {
-    fn of(args: &UserArgs) -> Result<Table, Failure> {
-        Table::read(&args.file, &args.sets)
-    }
-
-    fn read(file: &LabFile, sets: &Sets) -> Result<Table, Failure> {
-        let lab = input::load_running(file, &sets.set)?.lab;
-        let path = LabPaths::of(&lab).folder().join("users");
-        let users = match Users::read(&path).map_err(Failure::environment)? {
+    fn read(path: &Path) -> Result<Table, Failure> {
+        let failed = |error: io::Error| match error.kind() {
+            // The error names the line.
+            io::ErrorKind::InvalidData => Failure::environment(error),
+            _ => Failure::environment(format_args!("cannot read {}: {error}", path.display())),
+        };
+        let users = match Users::read(path).map_err(failed)? {
             Some(users) => users,
             None => Users::new().map_err(Failure::environment)?,
         };
-        Ok(Table { path, users })
+        Ok(Table { path: path.to_owned(), users })
+    }
+
+    /// Changes the table. Other commands that change it wait meanwhile.
+    fn change(path: &Path, change: impl FnOnce(&mut Table) -> Result<(), Failure>) -> Result<(), Failure> {
+        let failed = |error| Failure::environment(format_args!("cannot write {}: {error}", path.display()));
+        let folder = path.parent().unwrap_or(path);
+        fs::create_dir_all(folder).map_err(failed)?;
+        let locked = File::open(folder).and_then(|folder| folder.lock().map(|()| folder)).map_err(failed)?;
+        let mut table = Table::read(path)?;
+        change(&mut table)?;
+        table.users.write(path).map_err(failed)?;
+        drop(locked);
+        output::note(&format!("The users are in {}.", path.display()));
+        Ok(())
+    }
+
+    /// Refuses a user that exists.
+    fn absent(&self, name: &str) -> Result<(), Failure> {
+        match self.role(name) {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(format_args!(
+                "the user {name} exists; change it with `sanloom users role` or `sanloom users password`"
+            ))),
+        }
     }
 
     fn role(&self, name: &str) -> Option<Role> {
@@ -175,14 +239,7 @@ impl Table {
     }
 
     fn set(&mut self, name: &str, role: Role, password: &str) -> Result<(), Failure> {
-        self.users.set(name, role, password).map_err(Failure::usage)?;
-        self.write()
-    }
-
-    fn write(&self) -> Result<(), Failure> {
-        let folder = self.path.parent().unwrap_or(&self.path);
-        let written = fs::create_dir_all(folder).and_then(|()| self.users.write(&self.path));
-        written.map_err(|error| Failure::environment(format_args!("cannot write {}: {error}", self.path.display())))
+        self.users.set(name, role, password).map_err(Failure::usage)
     }
 }
 
@@ -191,7 +248,12 @@ fn password() -> Result<String, Failure> {
     if !stdin().is_terminal() {
         return line().map_err(Failure::environment);
     }
-    let read = |prompt: &str| hidden(prompt).map_err(Failure::environment);
+    let read = |prompt: &str| {
+        hidden(prompt).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => Failure::interrupted("nothing is changed"),
+            _ => Failure::environment(error),
+        })
+    };
     let first = read("Password: ")?;
     match read("Again: ")? == first {
         true => Ok(first),
@@ -206,7 +268,7 @@ fn line() -> io::Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Terminal whose echo is off.
+/// Terminal whose echo and signals are off.
 struct Silent(Termios);
 
 impl Drop for Silent {
@@ -220,8 +282,58 @@ fn hidden(prompt: &str) -> io::Result<String> {
     write!(stderr(), "{prompt}")?;
     let before = tcgetattr(stdin())?;
     let mut silent = before.clone();
-    silent.local_modes.remove(LocalModes::ECHO);
+    // A signal would end the program before the terminal is restored. Ctrl-C ends the line instead.
+    silent.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+    silent.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
     tcsetattr(stdin(), OptionalActions::Flush, &silent)?;
     let _restored = Silent(before);
-    line()
+    typed(|| {
+        let mut byte = [0];
+        let length = rustix::io::retry_on_intr(|| rustix::io::read(stdin(), &mut byte))?;
+        Ok((length > 0).then_some(byte[0]))
+    })
+}
+
+/// Returns a line from bytes, without its end.
+///
+/// # Errors
+/// Ctrl-C is an error of the kind `Interrupted`.
+fn typed(mut next: impl FnMut() -> io::Result<Option<u8>>) -> io::Result<String> {
+    let mut line = Vec::new();
+    while let Some(byte) = next()?.filter(|byte| *byte != b'\n') {
+        if byte == INTERRUPT {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        line.push(byte);
+    }
+    String::from_utf8(line).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a password is a text in UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typed_line_ends_with_its_newline_and_ctrl_c_interrupts_it() {
+        let typed = |bytes: &[u8]| {
+            let mut bytes = bytes.iter().copied();
+            typed(|| Ok(bytes.next())).map_err(|error| error.kind())
+        };
+        assert_eq!(typed(b"correct horse\nmore"), Ok("correct horse".to_owned()));
+        assert_eq!(typed(b"no newline"), Ok("no newline".to_owned()));
+        assert_eq!(typed(b"correct\x03horse\n"), Err(io::ErrorKind::Interrupted));
+        assert_eq!(typed(b"\xff\n"), Err(io::ErrorKind::InvalidData));
+    }
+
+    #[test]
+    fn the_state_folder_of_a_stopped_service_is_found_by_the_name_of_its_lab() {
+        let states = std::env::temp_dir().join(format!("sanloom-states-{}", std::process::id()));
+        fs::create_dir_all(states.join("san")).expect("a folder");
+        fs::write(states.join("file"), "").expect("a file");
+        let found = stopped_service(&states, "san");
+        let outside = ["..", ".", "", "san/..", "san/../..", "file", "other"].map(|lab| stopped_service(&states, lab));
+        fs::remove_dir_all(&states).expect("the folder");
+        assert_eq!(found, Some(states.join("san")));
+        assert!(outside.iter().all(Option::is_none), "{outside:?}");
+    }
 }

@@ -296,6 +296,13 @@ impl Tunnel {
         Stamp(stamp.max(1))
     }
 
+    /// Takes note that the peer of the link is not silent.
+    pub fn heard(&mut self, now: Instant) {
+        if let Some(link) = &mut self.link {
+            (link.last_received, link.asked) = (now, None);
+        }
+    }
+
     /// Decides about a frame that connection `id` has received. Call it for each frame.
     #[inline]
     pub fn admit(&mut self, now: Instant, id: ConnectionId, stamp: Stamp) -> Admission {

@@ -105,12 +105,28 @@ impl<'l> IpPaths<'l> {
         }
     }
 
+    /// Subnet of an interface of InfiniBand.
+    fn subnet_of(&self, interface: u16) -> u16 {
+        self.groups[self.infiniband[usize::from(interface - self.first_of_infiniband())].link]
+    }
+
+    /// Returns whether two nodes have interfaces of IPoIB in one subnet, in whatever partition.
+    pub fn share_subnet(&self, a: InfinibandNode, b: InfinibandNode) -> bool {
+        let subnets = |node| self.ipoib_interfaces(node).map(|own| self.subnet_of(own)).collect::<BTreeSet<u16>>();
+        !subnets(a).is_disjoint(&subnets(b))
+    }
+
+    /// Returns whether packets of a host pass from a router to a portal of a storage system.
+    pub fn leads_to(&self, host: u16, router: u16, storage: u16) -> bool {
+        let portals = self.portals(storage);
+        let own = self.interfaces_of_host(router);
+        own.iter().any(|own| portals.iter().any(|portal| self.are_joined(host, *own, *portal)))
+    }
+
     /// Returns whether two interfaces of InfiniBand are in one subnet and one partition.
     pub fn joined_on_infiniband(&self, a: u16, b: u16) -> bool {
-        let group =
-            |interface: u16| self.groups[self.infiniband[usize::from(interface - self.first_of_infiniband())].link];
         let partition = |interface: u16| self.ipoib(self.node_of(interface)).map(|ipoib| ipoib.partition);
-        group(a) == group(b) && partition(a) == partition(b)
+        self.subnet_of(a) == self.subnet_of(b) && partition(a) == partition(b)
     }
 
     /// Returns whether frames or packets pass between two interfaces of a host's way without a

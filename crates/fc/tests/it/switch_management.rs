@@ -351,6 +351,27 @@ fn adapters_are_removed_with_their_port_and_no_other_port_can_change_them() {
 }
 
 #[test]
+fn a_port_is_shown_only_with_the_adapter_at_which_it_is_registered() {
+    let mut rig = Rig::new(config(1, open()));
+    let (me, other) = (rig.flogi(1, 0x110), rig.flogi(2, 0x220));
+    [me, other].into_iter().for_each(|id| rig.plogi_to(id, SERVER));
+    registers(&mut rig, me, 0x110);
+    // The other host lists the port of the first one, and a port that registers nothing.
+    let ports = vec![Wwpn(0x110), Wwpn(0x220), Wwpn(0x999)];
+    let rhba = FdmiRequest::Rhba { hba: Wwpn(0x220), ports, attributes: vec![] };
+    assert_eq!(fdmi(&mut rig, other, rhba), Ok(FdmiAccept::Empty));
+    let shown: Vec<(Wwpn, Vec<(Wwpn, usize)>)> = rig
+        .switch
+        .adapters()
+        .map(|adapter| {
+            (adapter.hba, adapter.ports.iter().map(|(port, attributes)| (*port, attributes.len())).collect())
+        })
+        .collect();
+    let expected = [(Wwpn(0x110), vec![(Wwpn(0x110), 1)]), (Wwpn(0x220), vec![(Wwpn(0x220), 0), (Wwpn(0x999), 0)])];
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn the_registrations_of_one_port_are_bounded() {
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(1, 0x110);

@@ -7,7 +7,7 @@ use super::workloads::CONFLICT;
 use crate::diagnostic::{Origin, Sink};
 use crate::element::Element;
 use crate::value;
-use sanloom_fc::config::{FcipAddresses, FcipTunnel, K_A_TOV, Picos};
+use sanloom_fc::config::{FcipAddresses, FcipTunnel, K_A_TOV, Node, Picos};
 use sanloom_fc::san::Lab;
 use sanloom_wire::fcip::PORT;
 use std::collections::BTreeMap;
@@ -20,7 +20,8 @@ const KEEP_ALIVE_MS: RangeInclusive<u64> = 100..=3_600_000;
 /// Returns the addresses of FCIP links, by index of the link.
 pub(super) fn build(lab: &Lab, links: &[Where<'_>], sink: &mut Sink) -> BTreeMap<usize, FcipAddresses> {
     let mut found: BTreeMap<usize, FcipAddresses> = BTreeMap::new();
-    let mut listening: BTreeMap<SocketAddr, usize> = BTreeMap::new();
+    // Switches may run on machines of their own, so addresses of one switch are compared.
+    let mut listening: Vec<(Node, SocketAddr, usize)> = Vec::new();
     for (index, place) in links.iter().enumerate() {
         let element = &place.element;
         if !has_table(element, "fcip") {
@@ -40,9 +41,15 @@ pub(super) fn build(lab: &Lab, links: &[Where<'_>], sink: &mut Sink) -> BTreeMap
         }
         let listen = address(element, "fcip.listen", sink).unwrap_or((Ipv4Addr::UNSPECIFIED, PORT).into());
         let peer = address(element, "fcip.peer", sink).unwrap_or((Ipv4Addr::LOCALHOST, listen.port()).into());
-        if let Some(other) = listening.insert(listen, index) {
-            duplicate(element, &header, &lab.links[other].name, listen, sink);
+        let node = lab.links[index].ends[0].node;
+        let overlaps = |at: &SocketAddr| {
+            let any = at.ip().is_unspecified() || listen.ip().is_unspecified();
+            at.port() == listen.port() && (any || at.ip() == listen.ip())
+        };
+        if let Some((_, at, other)) = listening.iter().find(|(own, at, _)| *own == node && overlaps(at)) {
+            duplicate(element, &header, &lab.links[*other].name, *at, sink);
         }
+        listening.push((node, listen, index));
         found.insert(index, FcipAddresses { listen, peer, keep_alive: keep_alive(element, sink) });
     }
     found

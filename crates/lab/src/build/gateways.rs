@@ -26,7 +26,7 @@ fn port_name(gateway: &str, host: &str) -> String {
 }
 
 /// Gives gateways the LUNs of the storage behind them, and adds a host for each virtual N_Port.
-/// Mistakes are reported by [`build`].
+/// Mistakes are reported by [`build`], except names that are taken.
 pub(super) fn add_nodes<'d>(
     lab: &mut Lab,
     names: &Names,
@@ -34,6 +34,7 @@ pub(super) fn add_nodes<'d>(
     budget: &mut Budget,
     sink: &mut Sink,
 ) {
+    let mut added = BTreeMap::new();
     for (number, place) in storage.iter().enumerate().filter(|(_, place)| has_table(&place.element, "gateway")) {
         let element = &*place.element;
         if let Some(luns) = luns_behind(element, lab, names) {
@@ -45,11 +46,17 @@ pub(super) fn add_nodes<'d>(
             continue;
         }
         let gateway = lab.storage[number].name.clone();
-        for (name, _) in iscsi::expanded(element, "gateway.hosts", budget, sink) {
+        for (name, origin) in iscsi::expanded(element, "gateway.hosts", budget, sink) {
             let full = lab.hosts.len() + lab.storage.len() + lab.switches.len() >= sanloom_fc::san::MAX_NODES;
             let is_known = matches!(names.get(&name), Some(Node::Host(_)));
             let own = port_name(&gateway, &name);
-            if full || !is_known || lab.hosts.iter().any(|host| host.name == own) {
+            if full || !is_known || added.get(&own) == Some(&number) {
+                continue;
+            }
+            if names.get(&own).is_some() || added.insert(own.clone(), number).is_some() {
+                let (own, name) = (value::cut(&own), value::cut(&name));
+                let reason = format!("the virtual N_Port of `{name}` would be named `{own}`, but that name is taken");
+                sink.error(CONFLICT, &origin, reason, format!("rename `{own}`, or the gateway"));
                 continue;
             }
             let on_same = |host: &&Host| host.virtual_machine.is_some_and(|machine| machine.on == on);

@@ -51,7 +51,7 @@ struct Shares {
 /// Frames queued for a port.
 ///
 /// A full queue rejects nothing. The switch driver stops reading the ports that feed it, so at most
-/// one batch of each is added.
+/// the batches that it has read from each at once are added.
 #[derive(Debug, Default)]
 pub struct Egress {
     /// Queues of the priorities, and of MAC control.

@@ -27,6 +27,9 @@ const BATCH: usize = 32;
 /// Frames of the machine that wait behind a blocked socket, in bytes. A peer that sends requests
 /// and reads nothing is closed.
 const CONTROL_LIMIT_BYTES: usize = 16 << 10;
+/// Maximum number of units from one connection at once, whether a frame or not, so that a peer
+/// occupies only its share of the time.
+const MAX_UNITS: usize = 4 * BATCH;
 
 /// Role of the end in the opening of TCP connections.
 #[derive(Debug)]
@@ -75,6 +78,8 @@ pub struct Fcip {
     too_long: u64,
     /// Losses of synchronisation, and skipped bytes, of closed connections.
     framing: [u64; 2],
+    /// The last read has left data in the buffer of the link.
+    unfinished: bool,
     scratch: Vec<u8>,
     name: String,
 }
@@ -113,6 +118,7 @@ impl Fcip {
             was_down: false,
             next_ox_id: 0,
             framing: [0; 2],
+            unfinished: false,
             scratch: Vec::new(),
             name: name.to_owned(),
         };
@@ -193,6 +199,11 @@ impl Fcip {
         self.connections.iter().any(|connection| Some(connection.id) == own && connection.start < connection.end)
     }
 
+    /// Returns whether the last [`receive`](Self::receive) has left data that no event reports.
+    pub fn is_unfinished(&self) -> bool {
+        self.unfinished
+    }
+
     /// Opens connections, and runs the timers of the machine.
     pub fn check_peer(&mut self) {
         self.was_down = false;
@@ -208,12 +219,26 @@ impl Fcip {
         }
         let now = self.clock.now();
         if self.tunnel.poll_timeout().is_some_and(|at| at <= now) {
+            self.hear();
             self.input(Input::Timeout);
         }
         for connection in &mut self.connections {
             if connection.open && !connection.rest_is_frame {
                 let _ = connection.write_control();
             }
+        }
+    }
+
+    /// Tells the machine that the peer is not silent if its data wait, because a full queue holds
+    /// the port back.
+    fn hear(&mut self) {
+        let own = self.tunnel.connection();
+        let waits = |connection: &Connection| {
+            Some(connection.id) == own
+                && (connection.start < connection.end || connection.stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0))
+        };
+        if self.connections.iter().any(waits) {
+            self.tunnel.heard(self.clock.now());
         }
     }
 
@@ -314,20 +339,26 @@ impl Fcip {
     }
 
     fn control(&mut self, id: ConnectionId, write: impl FnOnce(&mut Vec<u8>)) {
-        if let Some(connection) = self.connections.iter_mut().find(|connection| connection.id == id) {
-            if connection.control.len() < CONTROL_LIMIT_BYTES {
-                write(&mut connection.control);
-            }
-            if !connection.rest_is_frame {
-                // An error is found by the next read.
-                let _ = connection.write_control();
-            }
+        let Some(connection) = self.connections.iter_mut().find(|connection| connection.id == id) else { return };
+        write(&mut connection.control);
+        if !connection.rest_is_frame {
+            // An error is found by the next read.
+            let _ = connection.write_control();
+        }
+        if connection.rest.len() + connection.control.len() > CONTROL_LIMIT_BYTES {
+            tracing::warn!(port = self.name, "the peer of FCIP sends requests and reads no answers");
+            self.remove(id);
+            self.input(Input::Closed(id));
         }
     }
 
     fn remove(&mut self, id: ConnectionId) {
         let Some(place) = self.connections.iter().position(|connection| connection.id == id) else { return };
-        let gone = self.connections.remove(place);
+        let mut gone = self.connections.remove(place);
+        // The echo that explains why the connection ends.
+        if gone.open && !gone.rest_is_frame {
+            let _ = gone.write_control();
+        }
         self.framing[0] += gone.framer.losses();
         self.framing[1] += gone.framer.skipped_bytes();
     }
@@ -338,6 +369,7 @@ impl Fcip {
     /// `WouldBlock` when no complete frame is available.
     pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
         let mut got = 0;
+        self.unfinished = false;
         if let Some(id) = self.tunnel.connection() {
             got = self.read(id, buffers);
         } else {
@@ -347,7 +379,7 @@ impl Fcip {
                 got = self.read(id, buffers);
             }
         }
-        if got == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok((got, 0)) }
+        if got == 0 && !self.unfinished { Err(io::ErrorKind::WouldBlock.into()) } else { Ok((got, 0)) }
     }
 
     fn check_opening(&mut self) {
@@ -371,7 +403,8 @@ impl Fcip {
     fn read(&mut self, id: ConnectionId, buffers: &mut [FrameBuf]) -> usize {
         let now = self.clock.now();
         let mut got = 0;
-        loop {
+        let is_link = self.tunnel.connection() == Some(id);
+        for _ in 0..MAX_UNITS {
             let Some(connection) = self.connections.iter_mut().find(|connection| connection.id == id) else {
                 return got;
             };
@@ -398,6 +431,7 @@ impl Fcip {
                 Step::Frame(len) => {
                     let Ok(frame) = Encapsulated::parse(unread) else { return got };
                     if self.tunnel.connection() == Some(id) && got == buffers.len().min(BATCH) {
+                        self.unfinished = true;
                         return got;
                     }
                     let stamp = match frame.stamp {
@@ -422,6 +456,8 @@ impl Fcip {
             };
             self.input(input);
         }
+        self.unfinished = is_link;
+        got
     }
 
     /// Returns whether the peer has a part of the first frame.

@@ -276,6 +276,12 @@ impl EthernetPort {
         Ok((got, cut))
     }
 
+    /// Returns whether the last [`receive`](Self::receive) has left data that no event reports.
+    #[inline]
+    pub fn is_unfinished(&self) -> bool {
+        matches!(&self.driver, Driver::Fcip(driver) if driver.is_unfinished())
+    }
+
     /// Appends a frame to the egress queue.
     #[inline]
     pub fn push(&mut self, now: Instant, frame: FrameBuf) {

@@ -96,7 +96,7 @@ impl LivePort {
         match self.ethernet.receive(buffers) {
             Ok((got, cut)) => {
                 debug_assert!(got <= BATCH, "a batch has {got} frames");
-                self.ready = got == BATCH;
+                self.ready = got == BATCH || self.ethernet.is_unfinished();
                 Some((got, cut))
             }
             Err(error) => {
@@ -215,6 +215,7 @@ impl Ports {
         poller.forget(2 * number as u64);
         poller.forget(2 * number as u64 + 1);
         self.captures.close(CapturePoint::Ethernet(number));
+        self.readable.retain(|other| *other != number);
         // The next flush empties the queue and releases the sources that it holds back.
         self.mark(number);
     }

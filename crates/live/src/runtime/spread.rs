@@ -9,9 +9,9 @@
 //! | send | all, a port each | empties egress queues |
 //!
 //! So machines, counters and egress queues have one owner, and no replica of a table can be old.
-//! The frames of an exchange enter through one port, and stay in order. A control frame of the same
-//! step changes the tables after the data frames that were received with it are decided, as if they
-//! had come just before it.
+//! The frames of an exchange enter through one port, and stay in order. Tables change between the
+//! phases only: a data frame that was received together with a control frame is decided by the
+//! tables before it, whichever came first.
 
 use super::fabric::{Fabric, Way};
 use super::ports::{LivePort, Ports};
@@ -174,6 +174,8 @@ impl Attention {
     /// Announces a phase, and wakes the other threads if all of them sleep.
     fn call(self: &Arc<Attention>, pool: &ThreadPool) {
         self.phases.fetch_add(1, Ordering::Relaxed);
+        // The call of the other threads is also queued for this one, which does nothing for it.
+        while rayon::yield_local() == Some(rayon::Yield::Executed) {}
         let others = pool.current_num_threads() - 1;
         if self.awake.compare_exchange(0, others, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             let attention = self.clone();

@@ -177,10 +177,22 @@ impl Fcip {
         Fcip { stacks, tunnels, by_link, by_connection: Vec::new(), r_a_tov_ps, is_watched: false }
     }
 
-    /// Keeps what is sent from now on, for [`Fcip::seen`]. Call it before [`Fcip::start`].
+    /// Keeps what is sent from now on, for [`Fcip::seen`].
     pub fn watch(&mut self) {
-        self.is_watched = true;
+        if std::mem::replace(&mut self.is_watched, true) {
+            return;
+        }
+        let directions = self.tunnels.iter_mut().flat_map(|tunnel| &mut tunnel.directions);
+        directions.for_each(|direction| direction.kept = Some(VecDeque::new()));
         self.stacks.keep_segments();
+    }
+
+    /// Ends what [`Fcip::watch`] began.
+    pub fn unwatch(&mut self) {
+        self.is_watched = false;
+        let directions = self.tunnels.iter_mut().flat_map(|tunnel| &mut tunnel.directions);
+        directions.for_each(|direction| direction.kept = None);
+        self.stacks.keep_none();
     }
 
     /// Opens the connections of all links.

@@ -165,6 +165,7 @@ fn arrived(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
         let plan = &iscsi.sessions[session as usize].plan;
         if is_host(end)
             && let Owner::Host(host) = plan.initiator
+            && !iscsi.stacks.is_infiniband(plan.interfaces[0])
         {
             let now = cx.net.now();
             let at = cx.around.handle(host, now, plan.interfaces[0], plan.storage, pdu.bhs.data_bytes().into());

@@ -103,7 +103,7 @@ pub(super) fn link_up(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, established:
     if let Some(shared) = cx.around.shared(storage) {
         lost.iter_mut().for_each(|forward| forward.end_lost_writes(front.back, shared.volumes));
     }
-    lost.retain(|forward| (0..=front.back).any(|back| forward.has_lost_writes(back)));
+    lost.retain(|forward| (0..=u8::MAX).any(|back| forward.has_lost_writes(back)));
     iscsi.ends[end as usize].machine = Machine::Back;
     cx.around.forwarded(cx.net, storage, 0, 0);
     let Some((host, back)) = front_of(iscsi, link) else { return connection::lose(iscsi, cx, end) };

@@ -414,6 +414,13 @@ impl Iscsi {
         self.stacks.keep_segments();
     }
 
+    /// Ends what [`Iscsi::watch`] began.
+    pub fn unwatch(&mut self) {
+        self.is_watched = false;
+        self.ends.iter_mut().for_each(|end| end.sent.keep_none());
+        self.stacks.keep_none();
+    }
+
     /// Returns the segment of a frame. Valid for frames since the last call of [`Iscsi::forget`].
     pub fn seen(&self, packet: &Packet) -> Option<Seen<'_>> {
         self.seen_with(packet, self.stacks.segment(packet)?)

@@ -36,6 +36,9 @@ pub(super) struct Stream {
 
 /// Bytes of a stream behind which no segment is on its way any more: more than any window.
 const KEPT_BYTES: u64 = 1 << 26;
+/// Number of PDUs that are kept beside those that have not arrived: more than are on their way
+/// again.
+const KEPT_PDUS: usize = 1 << 16;
 
 impl Stream {
     /// Returns an empty stream. `keeps` lets [`Stream::bytes`] show what has been sent.
@@ -49,13 +52,20 @@ impl Stream {
         self.kept.get_or_insert_with(pdus);
     }
 
+    /// Forgets what was kept, and keeps no more.
+    pub fn keep_none(&mut self) {
+        self.kept = None;
+    }
+
     /// Appends a PDU.
     pub fn push(&mut self, bhs: Bhs, text: Box<[u8]>, layout: Layout) {
         self.end += length(&bhs, layout);
         let pdu = Pdu { bhs, text, end: self.end };
         if let Some(kept) = &mut self.kept {
             kept.push_back((pdu.clone(), layout));
-            while kept.front().is_some_and(|(pdu, _)| pdu.end + KEPT_BYTES < self.end) {
+            let most = KEPT_PDUS + self.pdus.len();
+            let is_old = |(pdu, _): &(Pdu, Layout)| pdu.end + KEPT_BYTES < self.end;
+            while kept.len() > most || kept.front().is_some_and(is_old) {
                 kept.pop_front();
             }
         }
@@ -119,5 +129,18 @@ mod tests {
         assert_eq!(stream.take(112).map(|pdu| pdu.end), None);
         assert_eq!(stream.take(113).map(|pdu| pdu.end), Some(113));
         assert!(stream.pdus.is_empty());
+    }
+
+    #[test]
+    fn a_stream_of_small_pdus_keeps_a_bounded_number_of_them() {
+        let mut stream = Stream::new(true);
+        for _ in 0..2 * KEPT_PDUS {
+            stream.push(ping(0), Box::default(), Layout::default());
+            assert!(stream.take(stream.end()).is_some());
+        }
+        assert_eq!(stream.kept.as_ref().map(VecDeque::len), Some(KEPT_PDUS));
+        assert!(stream.bytes(stream.end() - 48, 48).is_some() && stream.bytes(1, 48).is_none());
+        stream.keep_none();
+        assert!(stream.bytes(stream.end() - 48, 48).is_none());
     }
 }

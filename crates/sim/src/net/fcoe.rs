@@ -159,6 +159,12 @@ impl FcoePlane {
         self.free.append(&mut self.read);
     }
 
+    /// Ends the record that [`FcoePlane::watch`] began.
+    pub fn unwatch(&mut self) {
+        self.seen = None;
+        self.free.append(&mut self.read);
+    }
+
     /// Returns the contents of a frame; only while frames are kept.
     pub fn seen(&self, packet: &Packet) -> Option<&SeenFrame> {
         self.seen.as_ref()?.get(packet.position as usize)?.as_deref()

@@ -94,7 +94,7 @@ impl Captures {
         self.advance(world);
         if let Some(at) = self.running.iter().position(|running| running.link == link) {
             let running = self.running.remove(at);
-            unwatch(world, running.link);
+            self.unwatch(world, running.link);
             return match running.end() {
                 Ok(row) => Answer::Captured { frames: row.frames },
                 Err(row) => Answer::Failed(incomplete(&row)),
@@ -123,14 +123,40 @@ impl Captures {
         }
         world.net.ethernet.forget_observed();
         world.iscsi.iter_mut().for_each(|iscsi| iscsi.forget());
+        world.fcip.iter_mut().for_each(|fcip| fcip.forget());
         world.net.fc.fcoe.forget();
         for at in ended.into_iter().rev() {
             let running = self.running.remove(at);
-            unwatch(world, running.link);
+            self.unwatch(world, running.link);
             // The client of a stream has disconnected.
             if !running.is_stream {
                 self.failed.push(running.row);
             }
+        }
+    }
+
+    /// Ends the record of a link whose capture has ended, and of everything that the other captures
+    /// do not need.
+    fn unwatch(&self, world: &mut World, link: Watched) {
+        match link {
+            Watched::FibreChannel(link) => {
+                for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
+                    world.net.fc.lane_mut(lane).watched = false;
+                }
+            }
+            Watched::Ethernet(link) => {
+                world.net.ethernet.watch(link, false);
+                if !world.net.ethernet.is_watched() {
+                    world.net.fc.fcoe.unwatch();
+                    world.iscsi.iter_mut().for_each(|iscsi| iscsi.unwatch());
+                    world.fcip.iter_mut().for_each(|fcip| fcip.unwatch());
+                }
+            }
+        }
+        if self.running.is_empty()
+            && let Some(operator) = operator::state_mut(world)
+        {
+            operator.is_captured = false;
         }
     }
 
@@ -219,16 +245,5 @@ fn link_named(world: &World, name: &str) -> Result<Watched, RequestError> {
         )
         .into()),
         false => Ok(Watched::FibreChannel(found)),
-    }
-}
-
-fn unwatch(world: &mut World, link: Watched) {
-    match link {
-        Watched::FibreChannel(link) => {
-            for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
-                world.net.fc.lane_mut(lane).watched = false;
-            }
-        }
-        Watched::Ethernet(link) => world.net.ethernet.watch(link, false),
     }
 }

@@ -288,6 +288,11 @@ impl Stacks {
         self.pool.forget();
     }
 
+    /// Ends what [`Stacks::keep_segments`] began, for segments of the Ethernet plane.
+    pub fn keep_none(&mut self) {
+        self.pool.keep_none();
+    }
+
     /// Returns the segment of a frame that is on its way or kept.
     pub fn segment(&self, packet: &Packet) -> Option<&Segment> {
         self.pool.get(packet.position)

@@ -52,6 +52,12 @@ impl Pool {
         self.free.extend(self.kept.iter_mut().flat_map(|kept| kept.drain(..)));
     }
 
+    /// Forgets the segments that were kept, and keeps no more.
+    pub fn keep_none(&mut self) {
+        self.forget();
+        self.kept = None;
+    }
+
     /// Returns a segment that is on its way or kept.
     pub fn get(&self, number: u32) -> Option<&Segment> {
         self.segments.get(number as usize)

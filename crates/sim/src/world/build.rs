@@ -318,6 +318,7 @@ impl Plan<'_> {
             shares_hbas: config.virtual_machine.is_some() || hypervisors.contains(&(host as u16)),
             nports,
             tcp_ports,
+            ethernet_ports: self.tcp.ethernet[host],
             srp_ports,
             streams,
             digits,

@@ -45,6 +45,8 @@ pub(super) struct TcpPlan {
     pub iscsi: IscsiPlan,
     /// Initiator ports, indexed by host.
     pub initiators: Vec<u16>,
+    /// Initiator ports on Ethernet, which come first.
+    pub ethernet: Vec<u16>,
     /// Portals, indexed by storage system.
     pub portals: Vec<u16>,
     /// Number of sessions of hosts, which come first.
@@ -57,6 +59,7 @@ impl TcpPlan {
         let mut plan = TcpPlan {
             iscsi: IscsiPlan::default(),
             initiators: vec![0; lab.hosts.len()],
+            ethernet: vec![0; lab.hosts.len()],
             hosts: 0,
             portals: (0..lab.storage.len() as u16).map(|storage| portals(lab, storage)).collect(),
         };
@@ -74,6 +77,8 @@ impl TcpPlan {
                         plan.iscsi.sessions.extend(session(lab, (host, hba), storage, &way));
                     }
                     plan.initiators[usize::from(host)] = own.len() as u16 * config.iscsi.sessions;
+                    let on_ethernet = paths.iscsi.interfaces_of(EthernetNode::Host(host)).len() as u16;
+                    plan.ethernet[usize::from(host)] = on_ethernet * config.iscsi.sessions;
                 }
             }
         }
@@ -275,10 +280,18 @@ fn target(lab: &Lab, storage: u16, portals: u16) -> Option<TargetPlan> {
         portals,
         limits: Limits {
             recalls: volumes::is_gateway(lab, storage),
-            streams: lab.live.gateways.get(&storage).is_some_and(|own| own.grain != ForwardingGrain::Command),
+            streams: streams(lab, storage),
             ..Limits::default()
         },
     })
+}
+
+/// Returns whether a gateway passes write data on before their command is complete. Sessions with
+/// back ends of iSCSI take whole commands.
+fn streams(lab: &Lab, storage: u16) -> bool {
+    let Some(gateway) = lab.live.gateways.get(&storage) else { return false };
+    let is_fabric = |back_end: &config::BackEnd| matches!(back_end.target, BackEndTarget::Fcp(_));
+    gateway.grain != ForwardingGrain::Command && (gateway.through.is_some() || lab.live.back_ends.iter().all(is_fabric))
 }
 
 /// The parts of the world that sessions use.

@@ -10,7 +10,7 @@
 //! in steps of the grain ([`Relayed::Data`]).
 
 use super::Env;
-use super::host::Hosts;
+use super::host::{Hosts, transmit_frame};
 use super::nports::Owner;
 use crate::net::{FrameRef, Net};
 use sanloom_fc::config::ForwardingGrain;
@@ -300,8 +300,10 @@ pub(super) fn hold(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, seq: SeqTx)
 /// Sends the frames of held sequences whose data have arrived.
 fn pump(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, number: u64) {
     let plane = env.nports.plane_of(nport);
-    let Some(command) = hosts.relay.command(nport, number) else { return };
-    while let Some(seq) = command.held.front_mut() {
+    let Owner::Host { host, .. } = env.nports.node(nport).owner else { return };
+    while let Some(command) = hosts.relay.command(nport, number)
+        && let Some(seq) = command.held.front_mut()
+    {
         let next = seq.remaining_bytes().min(seq.frame_size_bytes().into());
         if next == 0 {
             command.held.pop_front();
@@ -312,7 +314,8 @@ fn pump(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, number: u64) {
         }
         command.sent += next;
         if let Some(frame) = seq.next_frame() {
-            env.net.send_frame(plane, FrameRef::data(seq, &frame));
+            let frame = FrameRef::data(seq, &frame);
+            transmit_frame(hosts, env, host, plane, frame);
         }
     }
 }

@@ -203,7 +203,11 @@ pub(super) fn timer(world: &mut World, timer: u32) {
         while let Some((storage, ended)) = parts.storage.srp.ended.pop_front() {
             let host = srp.host_of((storage, ended.nport));
             let peer = host.map(|host| Peer { host, segment_bytes: RDMA_BYTES });
-            if parts.switches.as_mut().is_some_and(|switches| switches.begin(net, storage, &ended, peer)) {
+            if let Some(switches) = &mut parts.switches
+                && switches.begin(net, storage, &ended, peer)
+            {
+                // Results leave with the sessions of iSCSI.
+                switches.wake(net);
                 continue;
             }
             srp.io_done(net, parts, (storage, ended.nport), ended.tag, ended.status);

@@ -16,7 +16,7 @@ fn lab(km: u32, fcip: &str, run: &str, more: &str) -> Arc<Lab> {
     labs::lab(&text(km, fcip, run, more))
 }
 
-fn text(km: u32, fcip: &str, run: &str, more: &str) -> String {
+pub(crate) fn text(km: u32, fcip: &str, run: &str, more: &str) -> String {
     format!(
         r#"
 [run]

@@ -78,6 +78,35 @@ fn by_pdu_and_by_frame_the_slower_network_decides() {
 }
 
 #[test]
+fn write_data_wait_at_the_gateway_until_they_have_arrived() {
+    let text = one_host("forwarding = \"frame\"", "0.0");
+    let host = "[host.server]\niscsi = { max_segment = \"8KiB\"";
+    let labs = [
+        // Block I/O begins before the first byte.
+        text.replace(host, &format!("{host}, unasked_data = false")),
+        text.replace("[host.port]\n", "[host.port]\nbus = { bits = 64, clock = \"133MHz\" }\n"),
+    ];
+    for lab in labs {
+        assert_ne!(lab, text);
+        let found = mb_per_s(&run(&lab));
+        assert!(found > 0.8 * LINES[0] && found < LINES[0] * 1.01, "{found} MB/s\n{lab}");
+    }
+}
+
+#[test]
+fn a_command_that_is_aborted_in_the_gateway_does_not_reach_the_array() {
+    let text = one_host("per_command = \"150ms\"", "1.0");
+    let text = text.replace("duration = \"300ms\"", "duration = \"2s\"").replace(
+        "[host.server]\n",
+        "[host.server]\ncommand_timeout = \"50ms\"\nabort_timeout = \"50ms\"\nmultipath = { no_path_retry = 10 }\n",
+    );
+    let results = run(&text);
+    let of = |name: &str| results.storage.iter().find(|storage| storage.name == name).expect("it is in the lab");
+    assert!(of("router").gateway.as_ref().is_some_and(|gateway| gateway.recalled > 1), "{:?}", of("router").gateway);
+    assert_eq!(of("array").ios_completed, 0);
+}
+
+#[test]
 fn the_processor_of_a_gateway_bounds_its_commands() {
     let results = run(&one_host("per_command = \"1ms\", per_kib = \"10us\"", "1.0"));
     let gateway = results.storage.iter().find_map(|storage| storage.gateway.clone()).expect("there is a gateway");
@@ -264,4 +293,25 @@ fn forwarded_commands_end_when_a_back_end_or_the_switch_is_lost() {
         assert!(conservation.holds() && conservation.commands_in_flight == 0, "{fault}: {conservation:?}");
         assert!(results.totals.io.ios_completed > 1_000, "{fault}: {:?}", results.totals.io.ios_completed);
     }
+}
+
+#[test]
+fn back_ends_of_iscsi_take_whole_writes_whatever_the_grain() {
+    let of = |grain: &str| {
+        let text = switch(false, "").replace("gateway = { ", &format!("gateway = {{ forwarding = \"{grain}\", "));
+        run(&text.replace("read_share = 0.6", "read_share = 0.0")).totals.io
+    };
+    let (command, frame) = (of("command"), of("frame"));
+    assert!(command.ios_completed > 100, "{command:?}");
+    assert_eq!(command.ios_completed, frame.ios_completed);
+}
+
+#[test]
+fn writes_lost_at_several_back_ends_release_their_blocks_with_the_next_logins() {
+    let fault = "[[fault]]\nkind = \"power-failure\"\nstorage = \"switch\"\nat = \"300ms\"\nfor = \"100ms\"\n";
+    let text = switch(true, fault).replace("read_share = 0.6", "read_share = 0.0\nspan = \"1MiB\"");
+    let results = run(&text);
+    let conservation = &results.conservation;
+    assert!(conservation.holds() && conservation.commands_in_flight == 0, "{conservation:?}");
+    assert_eq!(conservation.commands_failed, 0, "{conservation:?}");
 }

@@ -52,6 +52,24 @@ fn rate(results: &Results) -> f64 {
     results.totals.io.throughput_bytes_per_s / 1e6
 }
 
+/// An iSCSI adapter is a card of Ethernet.
+#[test]
+fn an_iscsi_adapter_takes_no_part_in_sessions_over_infiniband() {
+    let run = |more: &str| format!("{:?}", labs::run(&labs::lab(&lab("4xSDR", CONNECTED, more, READS))).totals);
+    let adapter = "iscsi_hba = { per_command = \"80us\", per_pdu = \"25us\", driver_per_command = \"30us\" }";
+    assert_eq!(run(adapter), run(""));
+}
+
+/// Other partitions of IPoIB do not matter to a host that reaches the storage over SRP.
+#[test]
+fn a_host_in_another_partition_uses_srp() {
+    let text = lab("4xSDR", "{}", "", READS)
+        .replacen("ipoib = {}", "ipoib = { partition = 2 }", 1)
+        .replace("[storage.array]\n", "[storage.array]\nsrp = {}\n");
+    let results = labs::run(&labs::lab(&text));
+    assert!(results.totals.io.ios_completed > 100, "{:?}", results.totals.io);
+}
+
 /// A datagram of 2,044 bytes of IP takes 2,084 byte times: 1,992 bytes of data with time stamps,
 /// 240.4 MB/s on 1x SDR without them (IBA volume 1, 5.2; RFC 4391, section 6).
 #[test]

@@ -76,15 +76,29 @@ fn whole(
         capture.add(&world, &observed, &mut bytes);
         world.net.ethernet.forget_observed();
         world.iscsi.iter_mut().for_each(|iscsi| iscsi.forget());
+        world.fcip.iter_mut().for_each(|fcip| fcip.forget());
+        world.net.fc.fcoe.forget();
     }
     capture.finish(&mut bytes);
     blocks(&bytes).split_off(heads)
 }
 
-/// Checks that a stream from 10 ms to 30 ms has the frames of a whole capture.
-fn streams_the_same(text: &str, link: &str, whole: &[Vec<u8>]) {
+/// Time of a packet block in ns.
+fn time(block: &[u8]) -> u64 {
+    let word = |at: usize| u64::from(u32::from_le_bytes(block[at..at + 4].try_into().unwrap()));
+    word(12) << 32 | word(16)
+}
+
+/// Checks that a stream from 10 ms to 30 ms has the frames of a whole capture that begin later than
+/// `after_ms` after its start. Another stream of the link has ended before. Returns the blocks.
+fn streams_the_same(text: &str, link: &str, whole: &[Vec<u8>], after_ms: u64) -> Vec<Vec<u8>> {
     let mut lab = Operated::of(text);
-    lab.run(10);
+    lab.run(4);
+    let before = start(&mut lab, link);
+    lab.run(5);
+    assert!(matches!(lab.ask(stop(link)), Answer::Captured { frames: 1.. }) && before.try_iter().count() > 1);
+    lab.run(1);
+    let began = lab.world.net.now() / 1_000;
     let stream = start(&mut lab, link);
     lab.run(20);
     let Answer::Captured { frames } = lab.ask(stop(link)) else { panic!("the capture has not ended") };
@@ -93,17 +107,21 @@ fn streams_the_same(text: &str, link: &str, whole: &[Vec<u8>]) {
     assert_eq!(blocks(&head).len(), 2, "section and interface");
     assert_eq!(blocks_of_stream.len() as u64, frames);
     assert!(frames > 50, "{frames}");
-    let last = &whole[whole.len() - blocks_of_stream.len()..];
-    assert!(blocks_of_stream == last, "{link}: the frames of the stream are the last of the whole capture");
+    assert!(blocks_of_stream.iter().all(|block| time(block) >= began), "{link}: frames from before the stream");
+    let late = |block: &&Vec<u8>| time(block) > began + after_ms * MS / 1_000;
+    let (seen, expected) = (blocks_of_stream.iter().filter(late), whole.iter().filter(late));
+    assert!(expected.clone().count() > 50);
+    assert!(seen.eq(expected), "{link}: the stream has the frames of the whole capture from its start on");
     lab.world.check().unwrap();
+    blocks_of_stream
 }
 
 #[test]
 fn a_stream_of_a_port_has_the_frames_that_a_capture_of_the_whole_run_has() {
     let of_run = whole(PAIRS, |world| world.watch(0), |lab, bytes| Capture::new(lab, &[0], bytes));
     let name = lab(PAIRS).links[0].name.clone();
-    streams_the_same(PAIRS, &name, &of_run);
-    streams_the_same(PAIRS, "sw1:0", &of_run);
+    streams_the_same(PAIRS, &name, &of_run, 0);
+    streams_the_same(PAIRS, "sw1:0", &of_run, 0);
 }
 
 const TCP: &str = r#"
@@ -133,7 +151,19 @@ fn a_stream_of_an_ethernet_link_shows_sessions_that_began_before_it() {
         |lab: &sanloom_fc::san::Lab, bytes: &mut Vec<u8>| Capture::new(lab, &[], bytes).with_ethernet(lab, &[0], bytes);
     let of_run = whole(TCP, |world| sanloom_sim::world::ethernet::watch(world, 0), begin);
     let name = lab(TCP).ethernet_links[0].name.clone();
-    streams_the_same(TCP, &name, &of_run);
+    streams_the_same(TCP, &name, &of_run, 0);
+}
+
+#[test]
+fn a_stream_of_an_ethernet_link_shows_the_frames_of_fcip_connections_that_began_before_it() {
+    let begin =
+        |lab: &sanloom_fc::san::Lab, bytes: &mut Vec<u8>| Capture::new(lab, &[], bytes).with_ethernet(lab, &[0], bytes);
+    let run = "duration = \"100ms\"\nwarmup = \"0s\"";
+    let text = crate::fcip::text(10, "", run, "size = \"64KiB\"\ndepth = 1\nread_share = 0.5");
+    let of_run = whole(&text, |world| sanloom_sim::world::ethernet::watch(world, 0), begin);
+    // Frames that were on their way at its start are not in it.
+    let blocks = streams_the_same(&text, "wan", &of_run, 5);
+    assert!(blocks.iter().any(|block| block.len() > 1_000), "the frames have data");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::room::Room;
 use super::tree::Element;
-use sanloom_api::view::AdapterRow;
+use sanloom_api::view::{AdapterPortRow, AdapterRow};
 
 fn adapters(room: &mut Room<'_>) -> Result<Vec<AdapterRow>, Fault> {
     let adapters = room.adapters()?.adapters;
@@ -42,11 +42,18 @@ pub fn hba(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     Ok(adapters(room)?.iter().map(entry).collect())
 }
 
-/// GET of `port`: the ports of the adapters.
+/// False for a port that an adapter lists and that has registered nothing itself.
+fn is_registered(port: &AdapterPortRow) -> bool {
+    let names =
+        AdapterPortRow { port_name: port.port_name.clone(), port_id: port.port_id.clone(), ..Default::default() };
+    *port != names
+}
+
+/// GET of `port`: the registered ports of the adapters.
 pub fn port(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let mut entries = Vec::new();
     for row in adapters(room)? {
-        for port in &row.ports {
+        for port in row.ports.iter().filter(|port| is_registered(port)) {
             let mut leaves = vec![Element::text("port-name", &port.port_name), Element::text("hba-id", &row.adapter)];
             leaves.extend(row.domain.map(|domain| Element::number("domain-id", domain)));
             if !port.port_id.is_empty() {

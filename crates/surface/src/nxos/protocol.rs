@@ -19,7 +19,6 @@ const MAX_OUTPUT: usize = 64 << 20;
 /// Time after which no further command of a message is run. A message occupies a thread that serves
 /// other clients, too.
 const MAX_TIME: Duration = Duration::from_secs(5);
-const LATE: &str = "Maximum time of a message exceeded";
 
 /// Size of the outputs so far.
 struct Budget(usize);
@@ -93,7 +92,7 @@ fn ins(session: &mut Session<'_>, message: &Value) -> Value {
     let begun = Instant::now();
     for (at, command) in commands.iter().enumerate() {
         if begun.elapsed() > MAX_TIME {
-            outputs.push(json!({"input": command, "code": "413", "msg": LATE, "clierror": format!("{LATE}\n")}));
+            outputs.push(output(command, kind, Err(Problem::Late)));
             break;
         }
         let outcome = budget.take(run(session, command, permitted, is_text));
@@ -181,7 +180,7 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
             }
         };
         if begun.elapsed() > MAX_TIME {
-            answers.push(rpc_error(&id, -32_603, "Internal error", &format!("{LATE}\n")));
+            answers.push(rpc_problem(&id, &Problem::Late));
             break;
         }
         let lines = split_line(line);
@@ -196,18 +195,18 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
             answers.push(rpc_error(&id, -32_603, "Internal error", "not executed after an earlier error\n"));
             continue;
         }
-        let mut outcome = calls_of(session, &lines, is_text);
+        let mut outcome = calls_of(session, &lines, is_text, begun);
         if is_change && outcome.is_ok() {
             changed = Some((answers.len(), id.clone()));
         }
         has_failed |= outcome.is_err();
         outcome = budget.take(outcome);
-        let is_full = outcome == Err(Problem::TooLong);
+        let is_over = matches!(outcome, Err(Problem::TooLong | Problem::Late));
         answers.push(match outcome {
             Ok(shown) => json!({"jsonrpc": "2.0", "result": result(shown, is_text, is_change), "id": id}),
             Err(problem) => rpc_problem(&id, &problem),
         });
-        if is_full {
+        if is_over {
             break;
         }
     }
@@ -220,21 +219,26 @@ fn rpc(session: &mut Session<'_>, message: &Value) -> Value {
 }
 
 fn rpc_problem(id: &Value, problem: &Problem) -> Value {
-    if *problem == Problem::Busy {
+    if matches!(problem, Problem::Busy | Problem::Late) {
         return rpc_error(id, -32_603, "Internal error", &problem.text());
     }
     let (text, (_, code)) = (problem.text(), problem.code());
     rpc_error(id, -32_602, "Invalid params", if text.is_empty() { code } else { &text })
 }
 
-/// Runs the commands of one call. Several commands have one text.
-fn calls_of(session: &mut Session<'_>, lines: &[&str], is_text: bool) -> Outcome {
+/// Runs the commands of one call. Several commands have one text. `begun` is the start of the
+/// message.
+fn calls_of(session: &mut Session<'_>, lines: &[&str], is_text: bool, begun: Instant) -> Outcome {
     let [lines @ .., last] = lines else { return Err(Problem::Syntax("% Invalid command\n".to_owned())) };
     let mut text = String::new();
+    let mut run = |line: &str| match begun.elapsed() > MAX_TIME {
+        true => Err(Problem::Late),
+        false => run(session, line, Permitted::All, is_text),
+    };
     for line in lines {
-        text += &run(session, line, Permitted::All, is_text)?.text;
+        text += &run(line)?.text;
     }
-    let shown = run(session, last, Permitted::All, is_text)?;
+    let shown = run(last)?;
     match lines.is_empty() {
         true => Ok(shown),
         false => Ok(Shown::text(text + &shown.text)),

@@ -3,6 +3,8 @@
 use crate::fos::fault::Fault;
 use serde_json::{Map, Value};
 
+const LATE: &str = "Maximum time of a message exceeded";
+
 /// Output of a command.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Shown {
@@ -47,6 +49,8 @@ pub enum Problem {
     Busy,
     /// The output is too long.
     TooLong,
+    /// The time of the message is over.
+    Late,
 }
 
 impl Problem {
@@ -61,6 +65,7 @@ impl Problem {
             Problem::NotShow => ("405", "Show mode does not allow configuration"),
             Problem::NotConfiguration => ("405", "Configuration mode does not allow show"),
             Problem::Busy => ("500", "Backend processing error"),
+            Problem::Late => ("413", LATE),
             Problem::TooLong => ("413", "Response size is too large"),
         }
     }
@@ -71,6 +76,7 @@ impl Problem {
             Problem::Syntax(text) | Problem::Failed(text) | Problem::Absent(text) => text.clone(),
             Problem::Denied => "% Permission denied for the role\n".to_owned(),
             Problem::Busy => "the fabric is busy; try again\n".to_owned(),
+            Problem::Late => format!("{LATE}\n"),
             _ => String::new(),
         }
     }

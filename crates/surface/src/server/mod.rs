@@ -26,6 +26,7 @@ pub use handler::{Handler, Peer, Reply, text};
 pub use hyper::body::Bytes;
 pub use hyper::http;
 pub use serial::{Interface, Now, Serial};
+pub use workers::THREADS;
 
 use crate::Fabric;
 use connection::{Shared, serve};

@@ -2,6 +2,7 @@
 
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use argon2::{Argon2, Params};
+use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -193,22 +194,35 @@ impl Users {
         Ok(Some(users))
     }
 
-    /// Writes the table, readable by its owner only. Comments come first.
+    /// Writes the table, readable by its owner only. Comments come first. A file that root writes
+    /// gets the owner of the old file, or of the folder, so that a service can read it.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let new = path.with_extension("new");
+        let new = path.with_extension(format!("{}.new", std::process::id()));
         let _ = fs::remove_file(&new);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        let written = self.write_new(&new, path).and_then(|()| fs::rename(&new, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        written
+    }
+
+    /// Writes a file that will replace the one at `path`.
+    fn write_new(&self, new: &Path, path: &Path) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
+        if geteuid().is_root() {
+            let owner = fs::metadata(path).or_else(|_| fs::metadata(path.parent().unwrap_or(path)))?;
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        }
         for line in &self.comments {
             writeln!(file, "{line}")?;
         }
         for (name, User { role, hash }) in &self.users {
             writeln!(file, "{name} {role} {hash}")?;
         }
-        file.sync_all()?;
-        fs::rename(new, path)
+        file.sync_all()
     }
 
     /// Adds or changes a user.
@@ -333,6 +347,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::chown;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -358,6 +373,24 @@ mod tests {
         let error = Users::read(&path).err().unwrap().to_string();
         assert!(error.contains(":1: the line is no user"), "{error}");
         fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_table_that_root_writes_belongs_to_the_owner_of_its_folder_or_of_the_old_file() {
+        let folder = std::env::temp_dir().join(format!("sanloom-owner-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (path, users) = (folder.join("users"), Users::new().unwrap());
+        let own = geteuid().as_raw();
+        let [of_folder, of_file] = if own == 0 { [12_345, 54_321] } else { [own, own] };
+        let owner = || fs::metadata(&path).unwrap().uid();
+        chown(&folder, Some(of_folder), None).unwrap();
+        users.write(&path).unwrap();
+        assert_eq!(owner(), of_folder);
+        chown(&path, Some(of_file), None).unwrap();
+        users.write(&path).unwrap();
+        assert_eq!(owner(), of_file);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -7,8 +7,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Number of threads. One slow request, such as a commit of zones, does not delay the others.
-const THREADS: usize = 4;
+/// Number of threads of a server. One slow request, such as a commit of zones, does not delay the
+/// others.
+pub const THREADS: usize = 4;
 /// Maximum number of requests that wait for a thread.
 const MAX_WAITING: usize = 128;
 

@@ -362,12 +362,14 @@ fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
                 host_name: "h<1>".to_owned(),
                 ..AdapterPortRow::default()
             };
+            let listed =
+                AdapterPortRow { port_name: "10:00:00:00:00:00:00:02".to_owned(), ..AdapterPortRow::default() };
             let row = AdapterRow {
                 domain: Some(1),
                 adapter: port.port_name.clone(),
                 model: "m".to_owned(),
                 number_of_ports: Some(1),
-                ports: vec![port],
+                ports: vec![port, listed],
                 ..AdapterRow::default()
             };
             Answer::View(View::new("lab", 1.0, Table::Fdmi(FdmiView { adapters: vec![row] })))
@@ -385,7 +387,8 @@ fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
     };
     let hba = get("hba", &[]);
     let expected = "<hba><hba-id>10:00:00:00:00:00:00:01</hba-id><domain-id>1</domain-id><model>m</model>\
-                    <number-of-ports>1</number-of-ports><hba-port-list><wwn>10:00:00:00:00:00:00:01</wwn></hba-port-list></hba>";
+                    <number-of-ports>1</number-of-ports><hba-port-list><wwn>10:00:00:00:00:00:00:01</wwn>\
+                    <wwn>10:00:00:00:00:00:00:02</wwn></hba-port-list></hba>";
     assert!(hba.contains(expected), "{hba}");
     let port = get("port/port-name/10:00:00:00:00:00:00:01", &[]);
     let expected = "<hba-id>10:00:00:00:00:00:00:01</hba-id><domain-id>1</domain-id><port-id>0x010300</port-id>\
@@ -393,5 +396,10 @@ fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
                     <maximum-frame-size>2112</maximum-frame-size></port>";
     assert!(port.contains(expected), "{port}");
     let json = get("hba", &[("accept", "application/yang-data+json")]);
-    assert!(json.contains(r#""hba-port-list":{"wwn":["10:00:00:00:00:00:00:01"]}"#), "{json}");
+    assert!(
+        json.contains(r#""hba-port-list":{"wwn":["10:00:00:00:00:00:00:01","10:00:00:00:00:00:00:02"]}"#),
+        "{json}"
+    );
+    let ports = get("port", &[]);
+    assert!(!ports.contains("10:00:00:00:00:00:00:02"), "a port that has registered nothing: {ports}");
 }

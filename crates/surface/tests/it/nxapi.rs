@@ -308,4 +308,15 @@ fn a_message_with_slow_commands_leaves_its_thread_to_other_clients() {
         assert!((2..900).contains(&outputs.len()), "{}", outputs.len());
         assert!(outputs.last().unwrap().to_string().contains("Maximum time of a message exceeded"));
     }
+    // One call with many lines.
+    let lines = "interface fc1/1 ;".repeat(1_000);
+    let call =
+        json!({"jsonrpc": "2.0", "method": "cli", "params": {"cmd": lines, "version": 1.2}, "id": 1}).to_string();
+    let request = Request::builder().method("POST").uri("/ins").header("authorization", ADMIN);
+    let request = request.header("content-type", "application/json-rpc").body(Bytes::from(call)).unwrap();
+    let begun = Instant::now();
+    let response = interface().handle(Now::default(), &request, &peer, &mut fabric);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let answer: Value = serde_json::from_slice(response.body()).unwrap();
+    assert_eq!(answer["error"]["data"]["msg"], "Maximum time of a message exceeded\n", "{answer}");
 }

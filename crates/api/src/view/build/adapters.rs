@@ -5,17 +5,23 @@ use crate::view::{AdapterPortRow, AdapterRow, FdmiView};
 use sanloom_fc::switch::RegisteredAdapter;
 use sanloom_wire::fdmi::{Attribute, hba_attribute, port_attribute, port_speed};
 use sanloom_wire::{Wwnn, Wwpn};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn adapters(shown: &Shown<'_>) -> FdmiView {
     let mut adapters = Vec::new();
     for seen in shown.switches().filter(|seen| seen.up) {
         let machine = seen.machine;
-        let entries = machine.services().name_server();
+        let registered: Vec<RegisteredAdapter<'_>> = machine.services().adapters().collect();
+        if registered.is_empty() {
+            continue;
+        }
+        let names: BTreeSet<Wwpn> =
+            registered.iter().flat_map(|adapter| &adapter.ports).map(|(port, _)| *port).collect();
+        let entries = machine.services().name_server().filter(|entry| names.contains(&entry.port_name));
         let ids: BTreeMap<Wwpn, String> = entries.map(|entry| (entry.port_name, entry.port_id.to_string())).collect();
         let switch = &shown.lab.switches[usize::from(seen.number)].name;
-        for adapter in machine.services().adapters() {
-            let row = row(&adapter, &ids);
+        for adapter in &registered {
+            let row = row(adapter, &ids);
             let owner = shown.owner(adapter.hba);
             adapters.push(AdapterRow { switch: switch.clone(), domain: machine.domain(), owner, ..row });
         }

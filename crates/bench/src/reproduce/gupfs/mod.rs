@@ -61,6 +61,11 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// Our number, unless a rate that it needs is 0.
+fn known(ours: f64) -> Option<f64> {
+    (ours.is_finite() && ours > 0.0).then_some(ours)
+}
+
 fn judged(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
     let rate = |case: Case| measured.get(&case).map_or(0.0, |measured| measured.bytes_per_s);
     // The unit of the document: megabytes of 1000 * 1024 bytes.
@@ -68,7 +73,7 @@ fn judged(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
     let ratio = |case: Case, to: Case| 100.0 * rate(case) / rate(to);
     let (read, write) = (|fabric| load(fabric, false, LARGE), |fabric| load(fabric, true, LARGE));
     let shown =
-        |id: &str, what: &str, paper, ours, unit| Verdict::shown(Kind::Prediction, id, what, paper, Some(ours), unit);
+        |id: &str, what: &str, paper, ours, unit| Verdict::shown(Kind::Prediction, id, what, paper, known(ours), unit);
     let of_line = "the document rounds, and the line of 2GFC carries 201.6 of its MB/s";
     let of_chart = "the document compares two curves";
     let mut verdicts = Vec::new();
@@ -97,7 +102,7 @@ fn judged(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
             "G4",
             "large reads: SilkWorm 3800 / direct",
             96.5,
-            Some(ratio(read(Fabric::SilkWorm), read(Fabric::Direct))),
+            known(ratio(read(Fabric::SilkWorm), read(Fabric::Direct))),
             "%",
         )
         .note(format!(
@@ -157,47 +162,45 @@ fn adapters(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
     });
     let half = 100.0 * cost(Fabric::RouterHba, 64) / cost(Fabric::Router, 64);
     // The document divides the load of the processors by the throughput.
-    let software = of(Fabric::Router, 64);
+    let software = of(Fabric::Router, 64).filter(|of| of.bytes_per_s > 0.0);
     let normalised = software.map_or(0.0, |of| of.cpu * of.cores / (of.bytes_per_s / 1e9));
-    let shown =
-        |id: &str, what: &str, paper, ours, unit| Verdict::shown(Kind::Prediction, id, what, paper, Some(ours), unit);
     vec![
-        shown(
+        Verdict::shown(
+            Kind::Fit,
             "G12",
             "sizes from 1 to 128 KiB at which an iSCSI adapter is slower than software",
             sizes,
-            slower,
+            Some(slower),
             "sizes",
         )
-        .predicted(0.0)
-        .tolerance_reason("an order at every size")
         .note(
-            "The processor of the adapter is an assumption: 80 us for a command, 25 us for a PDU and 10 us for a KiB.",
+            "The processor of the adapter is an assumption: 80 us for a command, 25 us for a PDU and 10 us for a KiB. This \
+             decides the order, so this is no prediction.",
         ),
         Verdict::shown(
             Kind::Fit,
             "G13",
             "processor time per byte, reads of 64 KiB: adapter / software",
             50.0,
-            Some(half),
+            known(half),
             "%",
         )
         .note("The time of the driver was chosen as half of that of software iSCSI, which the document has measured."),
-        shown(
+        Verdict::shown(
+            Kind::Fit,
             "G14",
             "sizes at which an iSCSI adapter takes more processor time per byte than an HBA of 2GFC",
             sizes,
-            dearer,
+            Some(dearer),
             "sizes",
         )
-        .predicted(0.0)
-        .tolerance_reason("an order at every size"),
+        .note("The time of the driver, chosen for G13, decides the order, so this is no prediction."),
         Verdict::shown(
             Kind::Derived,
             "G15",
             "processor load divided by throughput, software iSCSI, reads of 64 KiB",
             normalised,
-            Some(cost(Fabric::Router, 64)),
+            known(cost(Fabric::Router, 64)),
             "s/GB",
         )
         .note("The definition of the document beside `cpu_s_per_gb` of the results, which is the same."),
@@ -215,7 +218,7 @@ fn iscsi(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
     let costs = "The costs are those of the preset server-2003; none was fitted to the document.";
     let of_curve = "the document gives the ends of a curve, and no sizes";
     let shown =
-        |id: &str, what: &str, paper, ours, unit| Verdict::shown(Kind::Prediction, id, what, paper, Some(ours), unit);
+        |id: &str, what: &str, paper, ours, unit| Verdict::shown(Kind::Prediction, id, what, paper, known(ours), unit);
     vec![
         shown("G8-small", "reads of 1 KiB, one at a time: iSCSI / FC", 80.0, rate(1), "%")
             .predicted(0.1)
@@ -229,7 +232,7 @@ fn iscsi(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
             .predicted(0.1)
             .tolerance_reason(of_curve)
             .note(costs),
-        Verdict::shown(Kind::Derived, "G9", "fastest iSCSI read up to 128 KiB", 100.0, Some(fastest), "MB/s")
+        Verdict::shown(Kind::Derived, "G9", "fastest iSCSI read up to 128 KiB", 100.0, known(fastest), "MB/s")
             .note("The document says \"less than 100\"; longer requests would reach 115 MB/s, but Linux of the time cut them."),
         shown("G10", "processor load of reads of 64 KiB: FC / iSCSI", 12.5, cpu(64), "%")
             .predicted(0.24)

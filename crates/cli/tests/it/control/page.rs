@@ -98,7 +98,7 @@ fn a_port_disabled_on_the_page_is_dark_and_its_frames_are_decoded() {
 fn the_page_of_a_simulation_shows_its_storage_disables_a_port_and_captures_frames() {
     let lab = two_disks("[switch.sw1]\n", "sw1")
         + "[host.h1]\n[[zone]]\nname = \"zh\"\nmembers = [\"h1\", \"disk1\"]\n[[link]]\nfrom = \"h1\"\nto = \"sw1\"\nname = \"h1-sw1\"\n[workload.reads]\nhosts = \"h1\"\n\
-           targets = \"disk1\"\narrivals = \"periodic 50/s\"\n";
+           targets = \"disk1\"\narrivals = \"constant 50/s\"\n";
     let mut instance = Instance::start("page-simulated", &lab);
     instance.stop();
     instance.up(&["--simulated", "--web", "127.0.0.1:0", "--web-open"]);

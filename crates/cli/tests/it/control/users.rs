@@ -97,3 +97,28 @@ fn users_are_added_listed_changed_and_removed_and_log_in_at_the_next_start() {
     assert_eq!([ada, bob, wrong].map(|user| status(&address, user)), ["401", "401", "200"]);
     instance.stop();
 }
+
+#[test]
+fn users_that_are_added_at_the_same_time_are_all_in_the_table_that_a_link_points_to() {
+    let mut instance = Instance::start("users-lock", &two_disks("[switch.sw1]\n", "sw1"));
+    instance.stop();
+    let (link, file) = (instance.folder.path("users"), instance.folder.path("shared-users"));
+    fs::write(&file, "").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    std::thread::scope(|scope| {
+        for name in names {
+            let instance = &instance;
+            scope.spawn(move || {
+                let output = users(instance, "add", &[name], "correct horse\n");
+                done(&output);
+                let path = fs::canonicalize(instance.folder.path("shared-users")).unwrap();
+                let note = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(note.contains(&path.display().to_string()), "{note}");
+            });
+        }
+    });
+    let listed = done(&users(&instance, "list", &[], ""));
+    assert_eq!(listed, names.map(|name| format!("{name}  view\n")).concat());
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+}

@@ -5,7 +5,7 @@ use crate::config::{
     Congestion, EthernetFault, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Fault,
     FaultKind, MAX_VLANS, PRIORITIES, Picos,
 };
-use crate::san::{IscsiPaths, Lab, Place, ProblemKind, Section};
+use crate::san::{IpPaths, IscsiPaths, Lab, Place, ProblemKind, Section};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum number of interfaces, because packets carry a 16-bit number.
@@ -13,9 +13,10 @@ const MAX_INTERFACES: usize = 65_000;
 /// Limit on the warnings about windows.
 const MAX_WINDOWS: usize = 4;
 /// Limit on the iSCSI sessions of a lab.
-const MAX_SESSIONS: u64 = 60_000;
-/// Limit on the sessions of a storage system times its portals.
-const MAX_SESSION_PORTALS: u64 = 32_767;
+pub(super) const MAX_SESSIONS: u64 = 60_000;
+/// Limit on the sessions of a storage system times its portals, over Ethernet and InfiniBand. A
+/// simulation numbers both with 14 bits.
+pub(super) const MAX_SESSION_PORTALS: u64 = 16_383;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     names(lab, problems);
@@ -309,12 +310,14 @@ fn vlans(lab: &Lab, problems: &mut Problems) {
 fn sessions(lab: &Lab, problems: &mut Problems) {
     let mut all = 0;
     let mut of_storage: BTreeMap<u16, u64> = BTreeMap::new();
+    let over_both = lab.infiniband.has_ipoib().then(|| IpPaths::of(lab));
     lab.for_each_iscsi_pair(|paths, host, storage| {
+        let portals = over_both.as_ref().map_or_else(|| paths.portals(storage), |paths| paths.portals(storage));
         let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
         let added = paths.pairs(host, storage).len() as u64 * each;
         let of_this = of_storage.entry(storage).or_insert(0);
         (*of_this, all) = (*of_this + added, all + added);
-        let most = MAX_SESSION_PORTALS / (paths.portals(storage).len() as u64).max(1);
+        let most = MAX_SESSION_PORTALS / (portals.len() as u64).max(1);
         if *of_this <= most && all <= MAX_SESSIONS {
             return true;
         }

@@ -1,13 +1,12 @@
 //! Validation of IP over InfiniBand and of routers to Ethernet.
 
 use super::Problems;
+use super::ethernet::{MAX_SESSION_PORTALS, MAX_SESSIONS};
 use crate::config::{EthernetNode, InfinibandNode, IpoibMode, MIN_IP_MTU};
+use crate::san::masks::Masks;
 use crate::san::{IpPaths, Lab, Place, ProblemKind, Section};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Limits of [`super::ethernet`] on sessions, for those that cross InfiniBand.
-const MAX_SESSIONS: u64 = 60_000;
-const MAX_SESSION_PORTALS: u64 = 32_767;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     if lab.infiniband.ipoib.nodes.is_empty() && lab.infiniband.ipoib.routers.is_empty() {
@@ -101,14 +100,22 @@ fn routers(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// Pairs of a workload that one subnet joins, and whose partitions differ.
+/// Pairs of a workload that one subnet joins, that have no other way, and whose partitions differ.
 fn partitions(lab: &Lab, problems: &mut Problems) {
     let paths = IpPaths::of(lab);
+    let srp = lab.srp_paths();
+    let fabric = OnceCell::new();
+    let has_other_way = |host: u16, storage: u16| {
+        let pairs = fabric.get_or_init(|| lab.pairs_zoned_at_some_time(Masks::default()));
+        !srp.pairs(host, storage).is_empty() || pairs.storage_of_host(host).contains(&storage)
+    };
     let mut reported = BTreeSet::new();
     for workload in &lab.workloads {
         let targets: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).collect();
         for &host in workload.hosts.iter().filter(|host| usize::from(**host) < lab.hosts.len()) {
-            let separated = targets.iter().find_map(|storage| separated(lab, &paths, host, *storage));
+            let separated = targets
+                .iter()
+                .find_map(|storage| separated(lab, &paths, host, *storage).filter(|_| !has_other_way(host, *storage)));
             let Some((own, other, node)) = separated.filter(|_| reported.insert(host)) else { continue };
             problems.add(
                 ProblemKind::Unreachable,
@@ -128,21 +135,30 @@ fn partitions(lab: &Lab, problems: &mut Problems) {
 /// node, if a partition is all that separates them.
 pub(super) fn separated(lab: &Lab, paths: &IpPaths<'_>, host: u16, storage: u16) -> Option<(u16, u16, InfinibandNode)> {
     let own = paths.ipoib(InfinibandNode::Host(host))?;
-    if !lab.live.iscsi.contains_key(&storage) || !paths.ways(host, storage).is_empty() {
+    if !paths.iscsi.admits(host, storage) || !paths.ways(host, storage).is_empty() {
         return None;
     }
-    let routers = lab.infiniband.ipoib.routers.keys().map(|router| InfinibandNode::Host(*router));
+    let routers = lab.infiniband.ipoib.routers.keys().filter(|router| paths.leads_to(host, **router, storage));
+    let routers = routers.map(|router| InfinibandNode::Host(*router));
     let mut others = std::iter::once(InfinibandNode::Storage(storage)).chain(routers);
     others.find_map(|node| {
-        let other = paths.ipoib(node)?;
+        let other = paths.ipoib(node).filter(|_| paths.share_subnet(InfinibandNode::Host(host), node))?;
         (other.partition != own.partition).then_some((own.partition, other.partition, node))
     })
 }
 
-/// Sessions of a storage system and of the lab beyond the numbers that a simulation has for them.
+/// Sessions of a storage system and of the lab beyond the numbers that a simulation has for them,
+/// with those over Ethernet alone, which [`super::ethernet`] counts too.
 fn sessions(lab: &Lab, problems: &mut Problems) {
     let mut all = 0;
     let mut of_storage: BTreeMap<u16, u64> = BTreeMap::new();
+    lab.for_each_iscsi_pair(|paths, host, storage| {
+        let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
+        let added = paths.pairs(host, storage).len() as u64 * each;
+        *of_storage.entry(storage).or_insert(0) += added;
+        all += added;
+        all <= MAX_SESSIONS
+    });
     IpPaths::for_each_pair(lab, |paths, host, storage, ways| {
         let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
         let of_this = of_storage.entry(storage).or_insert(0);
@@ -156,7 +172,7 @@ fn sessions(lab: &Lab, problems: &mut Problems) {
         problems.add(
             ProblemKind::TooLarge,
             Place::of(Section::Storage, usize::from(storage)).key("iscsi"),
-            format!("`{name}` or the lab has too many iSCSI sessions over InfiniBand"),
+            format!("`{name}` or the lab has too many iSCSI sessions over InfiniBand and Ethernet"),
             "use fewer hosts, interfaces, portals or `sessions` for it",
         );
         false

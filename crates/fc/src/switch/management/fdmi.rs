@@ -35,7 +35,8 @@ pub struct RegisteredAdapter<'a> {
     pub hba: Wwpn,
     /// Attributes of the adapter.
     pub attributes: &'a [Attribute],
-    /// Its ports with their attributes; empty for a port that has registered none.
+    /// Its ports with their attributes; empty for a port that has registered none. Ports that are
+    /// registered with another adapter are not among them.
     pub ports: Vec<(Wwpn, &'a [Attribute])>,
 }
 
@@ -63,11 +64,14 @@ struct Owned {
 impl Fdmi {
     /// Returns the registered adapters in the order of their names.
     pub(super) fn adapters(&self) -> impl Iterator<Item = RegisteredAdapter<'_>> {
-        let port = |name: &Wwpn| (*name, self.ports.get(name).map_or(&[][..], |port| &port.attributes));
-        self.hbas.iter().map(move |(name, hba)| RegisteredAdapter {
-            hba: *name,
-            attributes: &hba.attributes,
-            ports: hba.ports.iter().map(port).collect(),
+        self.hbas.iter().map(|(name, hba)| {
+            // A port may be listed by the owner of one adapter and registered with another.
+            let port = |port: &Wwpn| match self.ports.get(port) {
+                Some(known) if known.hba != *name => None,
+                known => Some((*port, known.map_or(&[][..], |known| &known.attributes))),
+            };
+            let ports = hba.ports.iter().filter_map(port).collect();
+            RegisteredAdapter { hba: *name, attributes: &hba.attributes, ports }
         })
     }
 

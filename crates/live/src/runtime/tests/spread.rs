@@ -188,11 +188,12 @@ fn several_threads_forward_drop_and_count_the_same_frames_in_the_same_order_as_o
 #[test]
 fn a_port_that_is_disabled_forwards_nothing_with_several_threads() {
     ends(|| {
-        let done = run(|| {
+        let (done, phases) = run(|| {
             let mut bench = Bench::start("spread-disabled", 2);
             bench.runtime.instance.fabric.segments[2].disabled = true;
-            bench.exchange()
+            (bench.exchange(), bench.phases())
         });
+        assert!(phases > 50, "{phases} phases with several threads");
         assert!(done.arrived.keys().all(|(from, _)| *from != id(2)), "{:?}", done.arrived.keys());
         assert_eq!(
             done.drops[2].get(crate::runtime::forward::reason::DISABLED).copied().map(|n| n > 3_000),

@@ -24,10 +24,10 @@ impl TaskEngine {
         self.report_arrived(slot);
     }
 
-    /// Reports the data of a write that have arrived since its block I/O began.
+    /// Reports the data of a write that have arrived, also that none have when its block I/O begins.
     pub(super) fn report_arrived(&mut self, slot: u16) {
         let task = self.tasks.at(slot);
-        if task.is_streaming && task.received > 0 {
+        if task.is_streaming {
             let (tag, bytes) = (task.tag(slot), task.received);
             self.out.push(Output::Arrived { tag, bytes });
         }

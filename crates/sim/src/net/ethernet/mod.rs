@@ -311,6 +311,11 @@ impl EthernetPlane {
         }
     }
 
+    /// Returns whether the frames of any link are recorded.
+    pub fn is_watched(&self) -> bool {
+        self.lines.iter().any(|line| line.watched)
+    }
+
     /// Returns the frames on watched links since the last call of
     /// [`EthernetPlane::forget_observed`].
     pub fn observed(&self) -> &[ObservedPacket] {

@@ -213,13 +213,8 @@ impl Hosts {
             return;
         }
         while let Some(frame) = seq.next_frame() {
-            if let Some(done_ps) = self.occupy_bus(env, plane, frame.len) {
-                let node = &mut self.nodes[usize::from(host)];
-                let slot = node.dma.insert(plane, FrameRef::data(&seq, &frame));
-                node.plan(done_ps, Job::DmaOut(slot));
-            }
+            transmit_frame(self, env, host, plane, FrameRef::data(&seq, &frame));
         }
-        self.arm(env, host);
     }
 
     /// Handles a data frame for an initiator.
@@ -280,8 +275,7 @@ impl Hosts {
                     env.net.send_message(plane, frame);
                 }
                 Output::Transmit(seq) => {
-                    let is_held = self.relay.owns(nport) && self.nodes[usize::from(host)].buses.is_empty();
-                    let seq = if is_held { relay::hold(self, env, nport, seq) } else { Some(seq) };
+                    let seq = if self.relay.owns(nport) { relay::hold(self, env, nport, seq) } else { Some(seq) };
                     if let Some(seq) = seq {
                         self.transmit(env, host, plane, seq);
                     }
@@ -302,4 +296,15 @@ impl Hosts {
             env.net.set_timer_earlier(u32::from(nport), ps_of(at));
         }
     }
+}
+
+/// Sends a frame of write data, over the bus if the HBA is behind one.
+pub(in crate::world) fn transmit_frame(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, plane: u16, frame: FrameRef) {
+    let Some(done_ps) = hosts.occupy_bus(env, plane, frame.len_bytes()) else {
+        return env.net.send_frame(plane, frame);
+    };
+    let node = &mut hosts.nodes[usize::from(host)];
+    let slot = node.dma.insert(plane, frame);
+    node.plan(done_ps, Job::DmaOut(slot));
+    hosts.arm(env, host);
 }

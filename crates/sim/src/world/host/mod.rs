@@ -13,8 +13,8 @@ mod tcp;
 mod windows;
 
 pub(super) use agenda::Due;
-pub(super) use hosts::HostsPlan;
 pub use hosts::{Hosts, LoggedRequest, RequestLog};
+pub(super) use hosts::{HostsPlan, transmit_frame};
 pub(super) use iscsi_hba::handle_pdu;
 pub(super) use paths::{PathTest, lun_owner_changed};
 pub(super) use tcp::{TcpOrders, TcpPort, charge as charge_tcp, charge_completion, event as tcp_event};
@@ -70,6 +70,8 @@ pub struct HostNode {
     is_free: bool,
     /// Number of the first adapter of SRP; those of iSCSI are between it and the HBAs.
     first_srp: u16,
+    /// Number of the first adapter of iSCSI over InfiniBand; those on Ethernet are before it.
+    first_ipoib: u16,
     /// Time of the processor for a command of a virtual machine, in ps.
     guest_cpu_per_io_ps: u64,
     limits: recovery::Limits,
@@ -248,6 +250,8 @@ pub struct HostPlan {
     pub nports: Vec<u16>,
     /// Number of iSCSI initiator ports, which are numbered after the HBAs.
     pub tcp_ports: u16,
+    /// Number of those on Ethernet, which come first.
+    pub ethernet_ports: u16,
     /// Number of SRP initiator ports, which follow.
     pub srp_ports: u16,
     /// Streams, each with the index of its workload.
@@ -293,10 +297,10 @@ impl HostNode {
         let op = self.queue.command(CommandId(command)).map_or(RequestOp::Flush, |queued| queued.op);
         if usize::from(hba) >= self.nports.len() {
             let config = self.cpu.config();
-            let driver = match (hba < self.first_srp, config.iscsi_hba) {
-                (true, Some(adapter)) => adapter.driver_per_command,
-                (true, None) => config.tcp.per_command,
-                (false, _) => config.srp.per_command,
+            let driver = match config.iscsi_hba.filter(|_| hba < self.first_ipoib) {
+                Some(adapter) => adapter.driver_per_command,
+                None if hba < self.first_srp => config.tcp.per_command,
+                None => config.srp.per_command,
             };
             let parts = [(Work::Request, self.cpu_per_io_ps), (Work::Command, driver.0)];
             let is_free = parts.iter().all(|(_, cost_ps)| *cost_ps == 0);
@@ -379,6 +383,7 @@ impl HostNode {
                 && config.processor.iscsi_hba.is_none()
                 && config.processor.srp.per_command == Picos::ZERO,
             first_srp: hbas as u16 + plan.tcp_ports,
+            first_ipoib: hbas as u16 + plan.ethernet_ports,
             guest_cpu_per_io_ps: config.guest_cpu_per_io.0,
             limits: recovery::Limits::new(config, plan.shares_hbas),
             recovery: None,

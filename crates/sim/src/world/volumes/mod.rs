@@ -200,15 +200,20 @@ impl Switches {
     /// Takes note of a command that has reached the controller of a switch.
     pub fn arrive(&mut self, storage: u16, owner: u16, io: &Io) {
         if let Some(switch) = self.switches.get_mut(&storage) {
-            switch.arrived.insert((owner, io.tag), *io);
+            switch.arrived.insert((owner, io.tag), (*io, false));
         }
     }
 
     /// Takes note of write data that have arrived before their command is complete.
     pub fn data_arrived(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag, bytes: u32) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
-        switch.data.insert((owner, tag), bytes);
-        let Some(&number) = switch.by_task.get(&(owner, tag)) else { return };
+        let key = (owner, tag);
+        let number = switch.by_task.get(&key).copied();
+        // The controller may have refused the command, or its job may have ended.
+        if number.is_some() || switch.arrived.contains_key(&key) {
+            switch.data.insert(key, bytes);
+        }
+        let Some(number) = number else { return };
         let requests = switch.requests.iter().filter(|(_, pending)| pending.job == number);
         for (&tag, pending) in requests {
             if let (Some(at), Some(nport)) = (pending.at, switch.nport_of(pending)) {
@@ -230,8 +235,17 @@ impl Switches {
     /// Ends the requests of a command early, because its task was aborted or its host is lost.
     pub fn recall(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
-        let Some(&job) = switch.by_task.get(&(owner, tag)) else { return };
+        let Some(&job) = switch.by_task.get(&(owner, tag)) else {
+            // The command ends without a request when it leaves the controller.
+            if let Some((_, is_recalled)) = switch.arrived.get_mut(&(owner, tag)) {
+                switch.recalled += u64::from(!std::mem::replace(is_recalled, true));
+            }
+            return;
+        };
         switch.recalled += 1;
+        if let Some(job) = switch.jobs.get_mut(&job) {
+            job.is_recalled = true;
+        }
         let numbers: Vec<u64> =
             switch.requests.iter().filter(|(_, pending)| pending.job == job).map(|(tag, _)| *tag).collect();
         for tag in numbers {
@@ -257,13 +271,18 @@ impl Switches {
     pub fn begin(&mut self, net: &mut Net, storage: u16, ended: &Ended, peer: Option<Peer>) -> bool {
         let Some(switch) = self.switches.get_mut(&storage) else { return false };
         let key = (ended.nport, ended.tag);
-        let Some(io) = switch.arrived.remove(&key) else { return false };
+        let Some((io, is_recalled)) = switch.arrived.remove(&key) else { return false };
         if ended.status != IoStatus::Good {
+            switch.data.remove(&key);
             return false;
         }
-        if !switch.has_unit(io.unit) {
-            // The pool has no room for the volume.
-            let status = IoStatus::Failed { key: SenseKey::NOT_READY, code: SenseCode::COMMUNICATION_FAILURE };
+        if is_recalled || !switch.has_unit(io.unit) {
+            switch.data.remove(&key);
+            let status = match is_recalled {
+                true => IoStatus::Busy,
+                // The pool has no room for the volume.
+                false => IoStatus::Failed { key: SenseKey::NOT_READY, code: SenseCode::COMMUNICATION_FAILURE },
+            };
             self.ended.push_back((storage, ended.nport, ended.tag, status));
             return true;
         }
@@ -273,7 +292,7 @@ impl Switches {
         switch.next_job += 1;
         switch.commands += 1;
         let number = switch.next_job;
-        let job = Job { owner: ended.nport, io, nport, grain, pieces: Vec::new(), passed: 0 };
+        let job = Job { owner: ended.nport, io, nport, grain, pieces: Vec::new(), passed: 0, is_recalled };
         switch.jobs.insert(number, job);
         switch.by_task.insert(key, number);
         let cost = switch.gateway.cost.of_command(io.bytes.into());
@@ -287,10 +306,20 @@ impl Switches {
         true
     }
 
+    /// Sets the timer if results or data wait for it.
+    pub fn wake(&self, net: &mut Net) {
+        if !(self.ended.is_empty() && self.passed.is_empty()) {
+            net.set_timer_earlier(self.timer, net.now());
+        }
+    }
+
     /// Starts a job that the processor has prepared.
     fn start(&mut self, net: &mut Net, storage: u16, number: u64) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
         let Some(job) = switch.jobs.get(&number) else { return };
+        if job.is_recalled {
+            return self.finish(storage, number, IoStatus::Busy);
+        }
         let Io { unit, op, lba, blocks, bytes, fua, .. } = job.io;
         match switch.units.get(&unit).copied() {
             Some(volume) => {

@@ -56,6 +56,8 @@ pub(super) struct Job {
     pub(super) pieces: Vec<(u32, u32, u32)>,
     /// Read data that were passed to the host, in bytes.
     pub(super) passed: u32,
+    /// True if its task was aborted or its host is lost.
+    pub(super) is_recalled: bool,
 }
 
 /// A gateway.
@@ -69,8 +71,8 @@ pub(super) struct Switch {
     pub(super) luns: Vec<BackLun>,
     /// Virtual N_Ports by host.
     pub(super) nports: BTreeMap<u16, u16>,
-    /// Commands at the controller, by session and tag.
-    pub(super) arrived: BTreeMap<(u16, IoTag), Io>,
+    /// Commands at the controller, by session and tag, and whether they were recalled there.
+    pub(super) arrived: BTreeMap<(u16, IoTag), (Io, bool)>,
     /// Write data that have arrived before their command is complete, by session and tag.
     pub(super) data: BTreeMap<(u16, IoTag), u32>,
     pub(super) jobs: BTreeMap<u64, Job>,
