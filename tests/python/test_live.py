@@ -49,8 +49,10 @@ def up(tmp_path, *options, before=lambda file: None):
         os.close(write)
         with os.fdopen(ready) as line:
             assert line.readline() == "ready\n", (tmp_path / "log").read_text()
-        yield file, f"http://{page}"
-        process.terminate()
+        try:
+            yield file, f"http://{page}"
+        finally:
+            process.terminate()
     log.close()
 
 

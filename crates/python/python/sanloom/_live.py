@@ -132,7 +132,8 @@ def connect(
     """Connects to a running lab (`sanloom up`).
 
     `target` is the lab file, its control socket, or the address of its page, such as
-    `http://127.0.0.1:8080`. User and password are those of the page.
+    `http://127.0.0.1:8080`. User and password are those of the page; without the right ones, and
+    without an answer, `ConnectionError` is raised.
     """
     if isinstance(target, Lab):
         return _socket(_sanloom.control_socket(target._source()), target)
@@ -184,5 +185,7 @@ def _page(address: str, user: str | None, password: str | None) -> Live:
         except urllib.error.URLError as error:
             raise ConnectionError(f"no page answers at {address}: {error.reason}") from None
 
-    ask({"request": "metrics"})
+    answer = ask({"request": "metrics"})
+    if answer.get("answer") == "failed":
+        raise ConnectionError(f"the page at {address} refuses: {answer['reason']}")
     return Live(ask, address)

@@ -143,8 +143,9 @@ def _on(
             except (LabError, ValueError):
                 raise
             except Exception as error:
-                # Ray wraps the exceptions of its workers.
-                cause = getattr(error, "cause", None)
+                # Ray wraps the exceptions of its workers, and its pool wraps these again.
+                inner = getattr(error, "underlying", error)
+                cause = getattr(inner, "cause", inner)
                 if isinstance(cause, (LabError, ValueError)):
                     raise cause from None
                 finished(point, f"{type(error).__name__}: {error}")
