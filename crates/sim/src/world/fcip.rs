@@ -2,6 +2,7 @@
 
 use super::World;
 use super::ethernet::tcp_config;
+use super::iscsi;
 use crate::fcip::{Fcip, TunnelPlan};
 use crate::net::Net;
 use crate::net::ethernet::Packet;
@@ -28,20 +29,17 @@ fn plan(lab: &Lab) -> Vec<TunnelPlan> {
     paths.filter_map(tunnel).collect()
 }
 
-/// Returns whether a frame of Ethernet is one of an FCIP link.
-#[inline]
-pub(super) fn owns(packet: &Packet) -> bool {
-    packet.flow & TUNNEL_FLOWS != 0
-}
-
 /// Opens the connections of all links.
 pub(super) fn start(world: &mut World) {
     with(world, Fcip::start);
 }
 
-/// Handles a segment at an Ethernet interface.
+/// Handles a segment at an Ethernet interface, of an FCIP link or of iSCSI.
 #[inline(never)]
-pub(super) fn packet(world: &mut World, packet: &Packet) {
+pub(super) fn packet_or_iscsi(world: &mut World, packet: &Packet) {
+    if packet.flow & TUNNEL_FLOWS == 0 {
+        return iscsi::packet(world, packet);
+    }
     with(world, |fcip, net| fcip.packet(net, packet));
 }
 

@@ -213,6 +213,18 @@ impl Env<'_> {
     }
 }
 
+/// Processes an event of a plane other than Fibre Channel, or an incident.
+#[inline(never)]
+fn other_event(world: &mut World, event: NetEvent) {
+    match event {
+        NetEvent::Incident => world.report_incidents(),
+        NetEvent::Packet { packet, .. } => fcip::packet_or_iscsi(world, &packet),
+        NetEvent::Tunnel => fcip::run(world),
+        NetEvent::Infiniband { packet, .. } => srp::packet(world, &packet),
+        NetEvent::Deliver { .. } | NetEvent::Local { .. } | NetEvent::Timer(_) => {}
+    }
+}
+
 impl World {
     /// Processes all events up to `until_ps`, in ps of simulated time since the first login.
     pub fn run_until(&mut self, until_ps: u64) {
@@ -221,11 +233,7 @@ impl World {
                 NetEvent::Deliver { nport, frame } => self.deliver(nport, frame),
                 NetEvent::Local { switch, port, frame } => self.deliver_to_switch(switch, port, frame),
                 NetEvent::Timer(timer) => self.timer_expired(timer),
-                NetEvent::Incident => self.report_incidents(),
-                NetEvent::Packet { packet, .. } if fcip::owns(&packet) => fcip::packet(self, &packet),
-                NetEvent::Packet { packet, .. } => iscsi::packet(self, &packet),
-                NetEvent::Tunnel => fcip::run(self),
-                NetEvent::Infiniband { packet, .. } => srp::packet(self, &packet),
+                other => other_event(self, other),
             }
             if self.hosts.has_completions() {
                 self.process_completions();

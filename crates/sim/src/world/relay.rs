@@ -220,6 +220,7 @@ fn submit(hosts: &mut Hosts, env: &mut Env<'_>, command: RelayCommand) {
 }
 
 /// Takes note of the login with a target port.
+#[inline(never)]
 pub(super) fn remote_up(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, target: Wwpn, address: (FcId, u16)) {
     if let Some(port) = hosts.relay.ports.get_mut(&nport) {
         port.remotes.insert(target, address);
@@ -228,6 +229,7 @@ pub(super) fn remote_up(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, target
 }
 
 /// Takes note of the end of a login with a target port. Its commands end afterwards.
+#[inline(never)]
 pub(super) fn remote_down(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, target: Wwpn) {
     let Some(port) = hosts.relay.ports.get_mut(&nport) else { return };
     port.remotes.remove(&target);
@@ -245,6 +247,7 @@ pub(super) fn logged_in_to(hosts: &Hosts, nport: u16, target: Wwpn) -> Option<Fc
 }
 
 /// Reports the end of a command, and sends one that waits.
+#[inline(never)]
 pub(super) fn done(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, tag: u64, outcome: Outcome) {
     let number = tag & !RELAYED;
     let Some(port) = hosts.relay.ports.get_mut(&nport) else { return };
@@ -284,6 +287,7 @@ pub(super) fn data_arrived(hosts: &mut Hosts, net: &mut Net, nport: u16, ox_id: 
 
 /// Sends a sequence of write data, as far as its data have arrived. Returns the sequence if no
 /// gateway holds it back.
+#[inline(never)]
 pub(super) fn hold(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, seq: SeqTx) -> Option<SeqTx> {
     let tag = initiator(hosts, nport).and_then(|initiator| initiator.tag_of(seq.ox_id));
     let number = tag.filter(|tag| is_relayed(*tag))? & !RELAYED;

@@ -87,7 +87,8 @@ fn tables_show_the_virtual_disks_of_a_simulated_switch_their_back_ends_and_sessi
 
     let sessions = lab.sessions().sessions;
     let own: Vec<bool> = sessions.iter().map(|session| session.own).collect();
-    assert_eq!(own, [false, true, true]);
+    // A session of each path with each back end.
+    assert_eq!(own, [false, true, true, true, true]);
     // Long reads are of both back ends, and end in the switch.
     assert!(view.volumes[0].conventional.commands > 10 && view.volumes[0].forwarded.commands > 100);
     // The switch reads from its back ends what the host reads from the switch, but for the data in

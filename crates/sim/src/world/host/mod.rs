@@ -70,6 +70,8 @@ pub struct HostNode {
     is_free: bool,
     /// Number of the first adapter of SRP; those of iSCSI are between it and the HBAs.
     first_srp: u16,
+    /// True if the data of a completed command take time of a driver.
+    has_data_cost: bool,
     /// Number of the first adapter of iSCSI over InfiniBand; those on Ethernet are before it.
     first_ipoib: u16,
     /// Time of the processor for a command of a virtual machine, in ps.
@@ -317,16 +319,18 @@ impl HostNode {
 
     /// Returns the time that the driver of an HBA takes for the data of a completed command, in ps.
     fn data_cost_ps(&self, hba: u16, tag: u64) -> u64 {
-        if tag & PROBE != 0 {
+        if !self.has_data_cost || tag & PROBE != 0 {
             return 0;
         }
+        self.paid_data_cost_ps(hba, tag)
+    }
+
+    #[inline(never)]
+    fn paid_data_cost_ps(&self, hba: u16, tag: u64) -> u64 {
         if usize::from(hba) >= self.nports.len() {
             return iscsi_hba::data_cost_ps(self, hba, tag);
         }
         let cost = self.cpu.config().fc.per_kib_read;
-        if cost == Picos::ZERO {
-            return 0;
-        }
         let command = self.queue.command(CommandId(tag as u32)).filter(|command| command.op == RequestOp::Read);
         command.map_or(0, |command| config::per_kib(cost, command.bytes.into()).0)
     }
@@ -383,6 +387,7 @@ impl HostNode {
                 && config.processor.iscsi_hba.is_none()
                 && config.processor.srp.per_command == Picos::ZERO,
             first_srp: hbas as u16 + plan.tcp_ports,
+            has_data_cost: config.processor.fc.per_kib_read != Picos::ZERO || config.processor.iscsi_hba.is_some(),
             first_ipoib: hbas as u16 + plan.ethernet_ports,
             guest_cpu_per_io_ps: config.guest_cpu_per_io.0,
             limits: recovery::Limits::new(config, plan.shares_hbas),
