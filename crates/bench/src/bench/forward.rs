@@ -22,8 +22,7 @@ use sanloom_live::frame::{FrameBuf, Pool};
 use sanloom_live::poll::{Interest, Poller};
 use sanloom_live::ports::EthernetPort;
 use sanloom_live::sys::batch::{self, BATCH};
-use sanloom_wire::ether::{MacAddr, readdress};
-use sanloom_wire::{FCtl, FcType, Header, RCtl};
+use sanloom_wire::ether::MacAddr;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io;
@@ -82,8 +81,6 @@ from = "h{1..2}"
 to = "sw1"
 ethernet = { carrier = "dgram" }
 "#;
-/// Data field of a full Fibre Channel frame.
-const DATA_BYTES: usize = 2_112;
 /// Batches that one port may bring before the other port is read; the switch uses the same number.
 const BATCHES_IN_TURN: usize = 4;
 /// Time before each slice in which frames flow, but are not counted.
@@ -108,23 +105,8 @@ fn measure(args: &Args) -> Result<Forwarded, Failure> {
         let (port_id, mac) = station.log_in()?;
         stations.push((station, port_id, mac));
     }
-    let header = Header {
-        r_ctl: RCtl::SOLICITED_DATA,
-        d_id: stations[1].1,
-        cs_ctl: 0,
-        s_id: stations[0].1,
-        fc_type: FcType::FCP,
-        f_ctl: FCtl::default(),
-        seq_id: 0,
-        df_ctl: 0,
-        seq_cnt: 1,
-        ox_id: 1,
-        rx_id: 1,
-        parameter: 0,
-    };
-    let mut frame = Pool::default().take();
-    frame.fill_fcoe(&header, &[0xa5; DATA_BYTES]);
-    readdress(frame.bytes_mut(), stations[0].0.fcf, stations[0].2);
+    let (source, s_id, mac) = &stations[0];
+    let frame = source.data_frame((*s_id, *mac), stations[1].1);
     let frame_bytes = frame.bytes().len();
     let mut ports = stations.into_iter().map(|(station, ..)| station.port);
     let (Some(source), Some(sink)) = (ports.next(), ports.next()) else {

@@ -18,13 +18,11 @@ use sanloom_console::interrupt;
 use sanloom_console::outputs::Outputs;
 use sanloom_console::quantity;
 use sanloom_console::report::format;
-use sanloom_live::frame::Pool;
 use sanloom_live::ports::{Driver, EthernetPort, Packet};
 use sanloom_live::runtime::plan::Options;
 use sanloom_live::runtime::{Runtime, UpError};
 use sanloom_live::sys::batch::{self, BATCH};
-use sanloom_wire::ether::{MacAddr, readdress};
-use sanloom_wire::{FCtl, FcType, Header, RCtl};
+use sanloom_wire::ether::MacAddr;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -77,8 +75,6 @@ pub struct Threads {
     pub ceiling: Estimate,
 }
 
-/// Data field of a full Fibre Channel frame.
-const DATA_BYTES: usize = 2_112;
 /// Time limit of a slice.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// Interval at which the counters of the kernel are read.
@@ -215,23 +211,7 @@ impl Switch {
         let (mut sources, mut sinks) = (Vec::new(), Vec::new());
         let mut hosts = hosts.into_iter();
         while let (Some((source, s_id, mac, _)), Some((_, d_id, _, sink))) = (hosts.next(), hosts.next()) {
-            let header = Header {
-                r_ctl: RCtl::SOLICITED_DATA,
-                d_id,
-                cs_ctl: 0,
-                s_id,
-                fc_type: FcType::FCP,
-                f_ctl: FCtl::default(),
-                seq_id: 0,
-                df_ctl: 0,
-                seq_cnt: 1,
-                ox_id: 1,
-                rx_id: 1,
-                parameter: 0,
-            };
-            let mut frame = Pool::default().take();
-            frame.fill_fcoe(&header, &[0xa5; DATA_BYTES]);
-            readdress(frame.bytes_mut(), source.fcf, mac);
+            let frame = source.data_frame((s_id, mac), d_id);
             sources.push((source.port, frame.bytes().to_vec()));
             sinks.push(sink);
         }

@@ -3,7 +3,7 @@
 use crate::iscsi::{Machine, SessionSeen};
 use crate::view;
 use crate::world::World;
-use crate::world::volumes::{BackPath, BackSeen, SwitchSeen, has_volumes, virtualization};
+use crate::world::volumes::{BackPath, BackSeen, SwitchSeen, has_volumes, owner_of, virtualization};
 use sanloom_api::view::build::{LiveWhich, storage};
 use sanloom_api::view::{CounterRow, CountersView, LunRow, LunsView, Table};
 use sanloom_api::volume::{PathRow, PathsView, PortalRow, Served, SessionRow, SessionsView, VolumesView};
@@ -48,8 +48,8 @@ pub(super) fn volumes(world: &World, name: Option<&str>) -> VolumesView {
     let mut all = VolumesView::default();
     for SwitchSeen { storage, volumes, units, .. } in virtualization(world) {
         let served = |id| {
-            let (lun, _) = units.iter().find(|(_, volume)| **volume == id)?;
-            Some(Served { storage: world.lab.storage[usize::from(storage)].name.clone(), lun: Some(*lun) })
+            let lun = units.iter().position(|volume| *volume == Some(id))? as u16;
+            Some(Served { storage: world.lab.storage[usize::from(storage)].name.clone(), lun: Some(lun) })
         };
         let VolumesView { volumes, pools } = storage::volumes(&world.lab, volumes, name, served);
         all.volumes.extend(volumes);
@@ -97,11 +97,7 @@ fn paths(world: &World) -> PathsView {
                         trouble: if port_id.is_some() { String::new() } else { lost("path") },
                         ..PathRow::default()
                     };
-                    let has_port = |storage: &&u16| {
-                        world.lab.storage[usize::from(**storage)].ports.iter().any(|port| port.wwpn == target)
-                    };
-                    let all: Vec<u16> = (0..world.lab.storage.len() as u16).collect();
-                    (all.iter().find(has_port).copied(), row)
+                    (owner_of(&world.lab, target), row)
                 }
             };
             let blocks = storage.and_then(|storage| world.lab.lun(storage, number)).map_or(0, |lun| lun.blocks);

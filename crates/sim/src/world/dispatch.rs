@@ -7,7 +7,7 @@ use super::relay;
 use super::{World, instant_of, ps_of};
 use crate::net::{FrameRef, NEVER};
 use sanloom_fc::exchange::{Route, route};
-use sanloom_fc::fcp::target;
+use sanloom_fc::fcp::{initiator, target};
 use sanloom_fc::nport;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::cdb::Cdb;
@@ -52,8 +52,9 @@ impl World {
         if frame.d_id() != node.port_id {
             node.unexpected_frames += 1;
         } else if frame.from_responder() {
-            let (hosts, mut env) = self.split_hosts();
-            hosts.accept_data(&mut env, nport, &frame);
+            if let Some(ended) = self.hosts.accept_data(nport, &frame) {
+                data_ended(self, nport, ended);
+            }
         } else {
             self.storage.accept_data(&mut self.net, nport, &frame);
         }
@@ -201,6 +202,13 @@ impl World {
         hosts.test_path(&mut env, host, system, path, &test);
         hosts.process_completions(&mut env);
     }
+}
+
+/// Handles the end of a sequence of read data.
+#[inline(never)]
+fn data_ended(world: &mut World, nport: u16, ended: initiator::Input) {
+    let (hosts, mut env) = world.split_hosts();
+    hosts.handle(&mut env, nport, ended);
 }
 
 /// Moves a received data frame over the bus of its port. Returns false, without effect, if there is

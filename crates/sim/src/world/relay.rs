@@ -19,7 +19,7 @@ use sanloom_fc::fcp::initiator::{Command, FcpInitiator, Input, Outcome};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::{FcId, Wwpn};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Tag bits of a command of a gateway. Hosts use no tag with both of them.
 pub(super) const RELAYED: u64 = 1 << 63 | 1 << 60;
@@ -123,19 +123,14 @@ impl Relay {
     /// Returns the N_Ports of the gateways of a lab, given by the owners of all N_Ports.
     pub(super) fn new(lab: &Lab, owners: &[Owner], in_order: bool, timer: u32) -> Relay {
         let mut ports = BTreeMap::new();
+        let gateways = || lab.live.gateways.values();
+        let through = gateways().filter_map(|gateway| Some(gateway.through?.initiator));
+        let names: BTreeSet<Wwpn> = lab.live.host_ports().into_iter().chain(through).collect();
+        let hosts: BTreeSet<u16> = gateways().flat_map(|gateway| &gateway.hosts).map(|own| own.port).collect();
         for (nport, owner) in (0..).zip(owners) {
             let Owner::Host { host, hba } = *owner else { continue };
             let config = &lab.hosts[usize::from(host)];
-            let name = config.hbas[usize::from(hba)].wwpn;
-            let is_proxy = lab.live.host_ports().contains(&name)
-                || lab
-                    .live
-                    .gateways
-                    .values()
-                    .any(|gateway| gateway.through.is_some_and(|ports| ports.initiator == name));
-            let is_virtual =
-                || lab.live.gateways.values().flat_map(|gateway| &gateway.hosts).any(|own| own.port == host);
-            if is_proxy || is_virtual() {
+            if names.contains(&config.hbas[usize::from(hba)].wwpn) || hosts.contains(&host) {
                 let limit = config.queue.max_outstanding.max(1) as usize;
                 let (remotes, commands) = (BTreeMap::new(), BTreeMap::new());
                 ports.insert(nport, Port { remotes, commands, waiting: VecDeque::new(), limit });
@@ -314,7 +309,7 @@ fn pump(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, number: u64) {
             continue;
         }
         if command.sent + next > command.arrived {
-            return;
+            break;
         }
         command.sent += next;
         if let Some(frame) = seq.next_frame() {
@@ -322,4 +317,5 @@ fn pump(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, number: u64) {
             transmit_frame(hosts, env, host, plane, frame);
         }
     }
+    hosts.arm(env, host);
 }

@@ -1,11 +1,9 @@
 //! Captures of Ethernet links, checked independently by Wireshark's dissectors.
 
+use crate::captured::{self, Plane};
 use crate::labs;
 use sanloom_api::results::Results;
-use sanloom_sim::capture::{Capture, Window};
-use sanloom_sim::net::Observed;
-use sanloom_sim::run::{Observer, Options, simulate};
-use sanloom_sim::world::World;
+use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
 
 /// A host with a tagged session, and a switch whose lossless priority pauses. Wireshark 4.0 knows
@@ -42,30 +40,8 @@ depth = 4
 read_share = 0.5
 "#;
 
-struct Collect {
-    capture: Capture,
-    out: Vec<u8>,
-}
-
-impl Observer for Collect {
-    fn observed(&mut self, world: &World, observed: &[Observed]) {
-        self.capture.add(world, observed, &mut self.out);
-    }
-}
-
-/// Runs a lab and captures an Ethernet link, from the first login on or from the start of the
-/// workloads on.
 fn capture(text: &str, link: u16, window: Window) -> (Vec<u8>, Results) {
-    let lab = labs::lab(text);
-    let mut out = Vec::new();
-    let capture = Capture::new(&lab, &[], &mut out).with_ethernet(&lab, &[link], &mut out).within(window);
-    let mut collect = Collect { capture, out };
-    let options = Options { watch_ethernet: vec![link], ..Options::default() };
-    let finished = simulate(&lab, &options, &mut collect);
-    labs::check(&finished);
-    let Collect { capture, mut out } = collect;
-    capture.finish(&mut out);
-    (out, finished.results)
+    captured::capture(&labs::lab(text), &Plane::Ethernet, link, window)
 }
 
 /// Returns the chosen fields of each frame. Checksums are judged.

@@ -1,11 +1,9 @@
 //! Captures of InfiniBand links, checked independently by Wireshark's dissectors.
 
+use crate::captured::{self, Plane, packets};
 use crate::labs;
 use sanloom_api::results::Results;
-use sanloom_sim::capture::{Capture, Window};
-use sanloom_sim::net::Observed;
-use sanloom_sim::run::{Observer, Options, simulate};
-use sanloom_sim::world::World;
+use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
 use sanloom_wire::infiniband::{Packet, opcode};
 use sanloom_wire::srp::Iu;
@@ -42,45 +40,8 @@ depth = 4
 read_share = 0.5
 "#;
 
-struct Collect {
-    capture: Capture,
-    out: Vec<u8>,
-}
-
-impl Observer for Collect {
-    fn observed(&mut self, world: &World, observed: &[Observed]) {
-        self.capture.add(world, observed, &mut self.out);
-    }
-}
-
-/// Runs a lab and captures an InfiniBand link, from the first login on or from the start of the
-/// workloads on.
 fn capture(text: &str, link: u16, window: Window) -> (Vec<u8>, Results) {
-    let lab = labs::lab(text);
-    let mut out = Vec::new();
-    let capture = Capture::new(&lab, &[], &mut out).with_infiniband(&lab, &[link], &mut out).within(window);
-    let mut collect = Collect { capture, out };
-    let options = Options { watch_infiniband: vec![link], ..Options::default() };
-    let finished = simulate(&lab, &options, &mut collect);
-    labs::check(&finished);
-    let Collect { capture, mut out } = collect;
-    capture.finish(&mut out);
-    (out, finished.results)
-}
-
-/// Returns the packets of a capture: the data of its enhanced packet blocks behind the header of
-/// the ERF record.
-fn packets(file: &[u8]) -> Vec<&[u8]> {
-    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
-    let (mut at, mut found) = (0, Vec::new());
-    while at < file.len() {
-        if word(at) == 6 {
-            let data = &file[at + 28..at + 28 + word(at + 20)];
-            found.push(&data[16..]);
-        }
-        at += word(at + 4);
-    }
-    found
+    captured::capture(&labs::lab(text), &Plane::Infiniband, link, window)
 }
 
 /// Every packet has right checksums, and Wireshark finds none malformed.

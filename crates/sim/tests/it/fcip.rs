@@ -1,12 +1,10 @@
 //! FCIP: links between switches over TCP of the Ethernet plane.
 
+use crate::captured::{self, Plane};
 use crate::labs;
 use sanloom_api::results::Results;
 use sanloom_fc::san::Lab;
-use sanloom_sim::capture::{Capture, Window};
-use sanloom_sim::net::Observed;
-use sanloom_sim::run::{Observer, Options, simulate};
-use sanloom_sim::world::World;
+use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
 use std::sync::Arc;
 
@@ -58,10 +56,6 @@ const FEW: &str = "size = \"64KiB\"\ndepth = 4\nread_share = 0.5";
 const LONG: &str = "duration = \"2s\"\nwarmup = \"1s\"";
 const SHORT: &str = "duration = \"400ms\"\nwarmup = \"100ms\"";
 
-fn rate(results: &Results) -> f64 {
-    results.totals.io.throughput_bytes_per_s / 1e6
-}
-
 fn all_lost(results: &Results) -> u64 {
     results.drops.values().sum()
 }
@@ -73,7 +67,11 @@ fn all_lost(results: &Results) -> u64 {
 fn a_short_link_reaches_the_share_of_the_line() {
     let results = labs::run(&lab(1, "", SHORT, READS));
     let expected = 125.0 * 1_448.0 / 1_538.0 * 2_048.0 / 2_112.0;
-    assert!((rate(&results) / expected - 1.0).abs() < 0.015, "{:.2}, not {expected:.2}", rate(&results));
+    assert!(
+        (labs::mb_per_s(&results) / expected - 1.0).abs() < 0.015,
+        "{:.2}, not {expected:.2}",
+        labs::mb_per_s(&results)
+    );
     assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
 }
 
@@ -87,7 +85,7 @@ fn a_long_link_carries_one_window_in_each_round_trip() {
         let results = labs::run(&lab(5_000, &format!(", {key} = \"{mib}MiB\"{others}"), LONG, READS));
         // 50 ms of light in both directions, and the time of a few segments on the line.
         let expected = mib * 1_048_576.0 / 0.0501 / 1e6 * 2_048.0 / 2_112.0;
-        let found = rate(&results);
+        let found = labs::mb_per_s(&results);
         assert!((found / expected - 1.0).abs() < margin, "{key} of {mib} MiB: {found:.2}, not {expected:.2}");
         assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
     }
@@ -96,14 +94,14 @@ fn a_long_link_carries_one_window_in_each_round_trip() {
 #[test]
 fn a_window_of_the_bandwidth_delay_product_fills_a_long_link() {
     let results = labs::run(&lab(5_000, ", window = \"8MiB\", send_buffer = \"8MiB\"", LONG, READS));
-    assert!((110.0..115.0).contains(&rate(&results)), "{:.2} MB/s", rate(&results));
+    assert!((110.0..115.0).contains(&labs::mb_per_s(&results)), "{:.2} MB/s", labs::mb_per_s(&results));
 }
 
 /// The disk answers faster than the line: TCP holds back the gateway, and the gateway the disk.
 #[test]
 fn a_slow_line_holds_back_the_fabric_and_loses_nothing() {
     let results = labs::run(&lab(100, ", window = \"64KiB\", send_buffer = \"64KiB\"", SHORT, READS));
-    assert!(rate(&results) < 70.0, "{:.2} MB/s", rate(&results));
+    assert!(labs::mb_per_s(&results) < 70.0, "{:.2} MB/s", labs::mb_per_s(&results));
     assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
 }
 
@@ -113,8 +111,13 @@ fn loss_on_the_way_costs_throughput_and_no_frame() {
     let window = ", window = \"8MiB\", send_buffer = \"8MiB\"";
     let whole = labs::run(&lab(500, window, LONG, READS));
     let lossy = labs::run(&lab(500, window, LONG, &format!("{READS}\n{fault}")));
-    assert!(rate(&lossy) < 0.7 * rate(&whole), "{:.1} and {:.1} MB/s", rate(&lossy), rate(&whole));
-    assert!(rate(&lossy) > 1.0, "{:.1} MB/s", rate(&lossy));
+    assert!(
+        labs::mb_per_s(&lossy) < 0.7 * labs::mb_per_s(&whole),
+        "{:.1} and {:.1} MB/s",
+        labs::mb_per_s(&lossy),
+        labs::mb_per_s(&whole)
+    );
+    assert!(labs::mb_per_s(&lossy) > 1.0, "{:.1} MB/s", labs::mb_per_s(&lossy));
     assert_eq!(all_lost(&lossy), 0, "TCP has sent again what was lost");
     assert_eq!(lossy.totals.io.ios_failed, 0);
 }
@@ -127,7 +130,7 @@ fn a_link_whose_line_fails_comes_back_and_all_requests_end() {
     assert_eq!(results.totals.io.ios_failed, 0);
     let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
     assert!(tunnel.down_s > 0.4, "{} s", tunnel.down_s);
-    assert!(rate(&results) > 10.0, "{:.1} MB/s", rate(&results));
+    assert!(labs::mb_per_s(&results) > 10.0, "{:.1} MB/s", labs::mb_per_s(&results));
 }
 
 #[test]
@@ -136,29 +139,12 @@ fn the_same_lab_gives_the_same_results() {
     assert_eq!(format!("{:?}", run().totals), format!("{:?}", run().totals));
 }
 
-struct Collect {
-    capture: Capture,
-    out: Vec<u8>,
-}
-
-impl Observer for Collect {
-    fn observed(&mut self, world: &World, observed: &[Observed]) {
-        self.capture.add(world, observed, &mut self.out);
-    }
-}
-
 #[needs("tshark")]
 #[test]
 fn tshark_reads_a_captured_link_as_fcip() {
     let run = "duration = \"20ms\"\nwarmup = \"0s\"";
     let lab = lab(10, "", run, "size = \"64KiB\"\ndepth = 1\nread_share = 0.5");
-    let mut out = Vec::new();
-    let capture = Capture::new(&lab, &[], &mut out).with_ethernet(&lab, &[0], &mut out).within(Window::default());
-    let mut collect = Collect { capture, out };
-    let options = Options { watch_ethernet: vec![0], ..Options::default() };
-    labs::check(&simulate(&lab, &options, &mut collect));
-    let Collect { capture, mut out } = collect;
-    capture.finish(&mut out);
+    let (out, _) = captured::capture(&lab, &Plane::Ethernet, 0, Window::default());
     let read = |more: &[&str]| tshark::read_bytes(&out, &[&["-d", "tcp.port==3225,fcip"], more].concat());
     assert!(read(&["-Y", "_ws.malformed"]).is_empty());
     assert!(read(&["-o", "tcp.check_checksum:TRUE", "-Y", "tcp.checksum.status == 0"]).is_empty());

@@ -1,13 +1,11 @@
 //! FCoE: virtual links over lossless and lossy Ethernet.
 
+use crate::captured::{self, Plane};
 use crate::labs;
 use sanloom_api::results::{LinkResult, Results};
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
-use sanloom_sim::capture::{Capture, Window};
-use sanloom_sim::net::Observed;
-use sanloom_sim::run::{Observer, Options, simulate};
-use sanloom_sim::world::World;
+use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
 use std::sync::Arc;
 
@@ -66,10 +64,6 @@ const WRITES: &str = "size = \"256KiB\"\ndepth = 32\nread_share = 0.0";
 const FEW_WRITES: &str = "size = \"64KiB\"\ndepth = 4\nread_share = 0.0";
 const PFC: &str = "pfc = 3";
 
-fn rate(results: &Results) -> f64 {
-    results.totals.io.throughput_bytes_per_s / 1e6
-}
-
 fn link<'r>(results: &'r Results, name: &str) -> &'r LinkResult {
     results.links.iter().find(|link| link.name == name).expect(name)
 }
@@ -88,7 +82,7 @@ fn large_requests_reach_the_share_of_the_line() {
     for (line, fibre, expected) in [("10GbE", "32GFC", 1_198.5), ("25GbE", "64GFC", 2_996.3)] {
         for workload in [READS, WRITES] {
             let results = labs::run(&lab(line, fibre, PFC, "", workload));
-            let found = rate(&results);
+            let found = labs::mb_per_s(&results);
             assert!((found / expected - 1.0).abs() < 0.005, "{line}, {workload}: {found:.2}, not {expected}");
             assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
         }
@@ -99,7 +93,7 @@ fn large_requests_reach_the_share_of_the_line() {
 #[test]
 fn congestion_behind_a_forwarder_pauses_the_ethernet_and_loses_nothing() {
     let results = labs::run(&lab("25GbE", "8GFC", PFC, "", WRITES));
-    assert!((rate(&results) / 825.8 - 1.0).abs() < 0.01, "{:.1} MB/s", rate(&results));
+    assert!((labs::mb_per_s(&results) / 825.8 - 1.0).abs() < 0.01, "{:.1} MB/s", labs::mb_per_s(&results));
     assert_eq!((results.totals.io.ios_failed, all_lost(&results)), (0, 0));
     let pauses = |name: &str, backward: bool| {
         let link = results.ethernet_links.iter().find(|link| link.name == name).expect(name);
@@ -115,7 +109,7 @@ fn adapters_without_pfc_lose_frames_and_commands_recover() {
     let results = labs::run(&lab("25GbE", "8GFC", PFC, ", pfc = false", FEW_WRITES));
     let frames = lost(&results, "fcoe_buffer") + lost(&results, "ethernet");
     assert!(frames > 100, "{frames} frames lost: {:?}", results.drops);
-    assert!(rate(&results) < 0.95 * 825.8, "{:.1} MB/s", rate(&results));
+    assert!(labs::mb_per_s(&results) < 0.95 * 825.8, "{:.1} MB/s", labs::mb_per_s(&results));
     assert_eq!(results.totals.io.ios_failed, 0);
     assert!(results.totals.io.latency.max_us > 100_000.0, "no command waited for its time-out");
 }
@@ -165,9 +159,14 @@ read_share = 1.0
     };
     let (with, without) = (both(PFC), both(""));
     assert_eq!(all_lost(&with), 0);
-    assert!((rate(&with) / 1_198.5 - 1.0).abs() < 0.005, "{:.1} MB/s", rate(&with));
+    assert!((labs::mb_per_s(&with) / 1_198.5 - 1.0).abs() < 0.005, "{:.1} MB/s", labs::mb_per_s(&with));
     assert!(lost(&without, "ethernet") > 50, "{:?}", without.drops);
-    assert!(rate(&without) < 0.8 * rate(&with), "{:.1} of {:.1} MB/s", rate(&without), rate(&with));
+    assert!(
+        labs::mb_per_s(&without) < 0.8 * labs::mb_per_s(&with),
+        "{:.1} of {:.1} MB/s",
+        labs::mb_per_s(&without),
+        labs::mb_per_s(&with)
+    );
 }
 
 /// The link of the host breaks for 100 ms, and its virtual link with it. The link of the forwarder
@@ -180,7 +179,7 @@ fn a_virtual_link_ends_with_its_ethernet_and_returns() {
         let results = labs::run(&lab("10GbE", "16GFC", PFC, "", &fault));
         let down_s = link(&results, "virtual").down_s;
         assert!((down_s - 0.1).abs() < 1e-6, "{broken}: {down_s} s");
-        assert!(rate(&results) > 300.0, "{broken}: {:.1} MB/s", rate(&results));
+        assert!(labs::mb_per_s(&results) > 300.0, "{broken}: {:.1} MB/s", labs::mb_per_s(&results));
     }
 }
 
@@ -227,7 +226,7 @@ at = "150ms"
 fn a_slow_interface_beside_the_adapter_does_not_slow_its_virtual_link() {
     let slow = "[[link]]\nname = \"slow\"\nfrom = \"server\"\nto = \"tor\"\nrate = \"1GbE\"\nvlans = [200]\n";
     let results = labs::run(&lab("10GbE", "16GFC", PFC, "", &format!("{READS}\n{slow}")));
-    assert!((rate(&results) / 1_198.5 - 1.0).abs() < 0.005, "{:.1} MB/s", rate(&results));
+    assert!((labs::mb_per_s(&results) / 1_198.5 - 1.0).abs() < 0.005, "{:.1} MB/s", labs::mb_per_s(&results));
     assert_eq!(link(&results, "virtual").rate, "10GbE");
 }
 
@@ -235,28 +234,6 @@ fn a_slow_interface_beside_the_adapter_does_not_slow_its_virtual_link() {
 fn the_same_lab_and_seed_give_the_same_results() {
     let run = || serde_json::to_string(&labs::run(&lab("25GbE", "8GFC", "", "", WRITES)).totals).expect("JSON");
     assert_eq!(run(), run());
-}
-
-struct Collect {
-    capture: Capture,
-    out: Vec<u8>,
-}
-
-impl Observer for Collect {
-    fn observed(&mut self, world: &World, observed: &[Observed]) {
-        self.capture.add(world, observed, &mut self.out);
-    }
-}
-
-fn capture(lab: &Arc<Lab>, number: u16) -> Vec<u8> {
-    let mut out = Vec::new();
-    let capture = Capture::new(lab, &[], &mut out).with_ethernet(lab, &[number], &mut out).within(Window::default());
-    let mut collect = Collect { capture, out };
-    let options = Options { watch_ethernet: vec![number], ..Options::default() };
-    labs::check(&simulate(lab, &options, &mut collect));
-    let Collect { capture, mut out } = collect;
-    capture.finish(&mut out);
-    out
 }
 
 /// Wireshark finds no malformed frame and no bad CRC. The fabric login travels in FIP, the rest in
@@ -267,7 +244,7 @@ fn a_capture_has_fip_logins_and_fcoe_frames_that_are_well_formed() {
     let mut lab = Lab::clone(&lab("10GbE", "16GFC", PFC, "", READS));
     (lab.run.duration, lab.run.warmup) = (Picos::from_ms(3), Picos(1));
     let lab = Arc::new(lab);
-    let file = capture(&lab, 0);
+    let (file, _) = captured::capture(&lab, &Plane::Ethernet, 0, Window::default());
     let names = ["eth.type", "vlan.id", "_ws.malformed", "fcoe.crc.status", "fip.opcode", "fip.ls.subcode"];
     let mut arguments = vec!["-T", "fields"];
     names.iter().for_each(|name| arguments.extend(["-e", *name]));

@@ -1,17 +1,10 @@
 //! Gateways between iSCSI and Fibre Channel, and both paths of virtualization switches.
 
+use crate::labs;
 use sanloom_api::results::Results;
-use sanloom_sim::run::{Observer, Options, simulate};
-use std::sync::Arc;
-
-struct Blind;
-
-impl Observer for Blind {}
 
 fn run(text: &str) -> Results {
-    let loaded = sanloom_lab::load("gateway.toml", text, &[]);
-    let lab = loaded.unwrap_or_else(|mistakes| panic!("{}\n{text}", mistakes.render(false))).lab;
-    simulate(&Arc::new(lab), &Options::default(), &mut Blind).results
+    labs::run(&labs::lab(text))
 }
 
 /// One host on 1GbE that reads or writes 512 KiB at a time, behind a gateway to 2GFC.
@@ -51,10 +44,6 @@ read_share = {read_share}
     )
 }
 
-fn mb_per_s(results: &Results) -> f64 {
-    results.totals.io.throughput_bytes_per_s / 1e6
-}
-
 /// Payload of 1GbE with time stamps and PDUs of 8 KiB, and of 2GFC, in MB/s.
 const LINES: [f64; 2] = [117.0, 206.4];
 
@@ -62,7 +51,7 @@ const LINES: [f64; 2] = [117.0, 206.4];
 fn by_command_the_times_of_both_networks_add_up() {
     let sum = 1.0 / (1.0 / LINES[0] + 1.0 / LINES[1]);
     for share in ["1.0", "0.0"] {
-        let found = mb_per_s(&run(&one_host("forwarding = \"command\"", share)));
+        let found = labs::mb_per_s(&run(&one_host("forwarding = \"command\"", share)));
         assert!((found / sum - 1.0).abs() < 0.04, "{found} MB/s of {sum}, reads {share}");
     }
 }
@@ -71,7 +60,7 @@ fn by_command_the_times_of_both_networks_add_up() {
 fn by_pdu_and_by_frame_the_slower_network_decides() {
     for grain in ["pdu", "frame"] {
         for share in ["1.0", "0.0"] {
-            let found = mb_per_s(&run(&one_host(&format!("forwarding = \"{grain}\""), share)));
+            let found = labs::mb_per_s(&run(&one_host(&format!("forwarding = \"{grain}\""), share)));
             assert!(found > 0.93 * LINES[0] && found < LINES[0] * 1.01, "{grain}: {found} MB/s, reads {share}");
         }
     }
@@ -88,7 +77,7 @@ fn write_data_wait_at_the_gateway_until_they_have_arrived() {
     ];
     for lab in labs {
         assert_ne!(lab, text);
-        let found = mb_per_s(&run(&lab));
+        let found = labs::mb_per_s(&run(&lab));
         assert!(found > 0.8 * LINES[0] && found < LINES[0] * 1.01, "{found} MB/s\n{lab}");
     }
 }

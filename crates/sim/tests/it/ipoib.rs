@@ -1,11 +1,8 @@
 //! Labs whose sessions of iSCSI cross InfiniBand, and routers between it and Ethernet.
 
+use crate::captured::{self, Plane, packets};
 use crate::labs;
-use sanloom_api::results::Results;
-use sanloom_sim::capture::Capture;
-use sanloom_sim::net::Observed;
-use sanloom_sim::run::{Observer, Options, simulate};
-use sanloom_sim::world::World;
+use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
 use sanloom_wire::infiniband::{Packet, opcode};
 use std::collections::BTreeSet;
@@ -48,10 +45,6 @@ const READS: &str = "size = \"256KiB\"\ndepth = 8\nread_share = 1.0";
 const DATAGRAM: &str = "{ mode = \"datagram\" }";
 const CONNECTED: &str = "{ mode = \"connected\" }";
 
-fn rate(results: &Results) -> f64 {
-    results.totals.io.throughput_bytes_per_s / 1e6
-}
-
 /// An iSCSI adapter is a card of Ethernet.
 #[test]
 fn an_iscsi_adapter_takes_no_part_in_sessions_over_infiniband() {
@@ -80,7 +73,7 @@ fn datagrams_of_2044_bytes_reach_their_share_of_the_line() {
             let results = labs::run(&labs::lab(&lab(line, DATAGRAM, &more, READS)));
             // A PDU of 256 KiB has a header of 48 bytes, which is nothing here.
             let expected = bytes_per_s / 1e6 * data / 2_084.0;
-            let found = rate(&results);
+            let found = labs::mb_per_s(&results);
             assert!((found / expected - 1.0).abs() < 0.01, "{line}, {stamps}: {found:.2}, not {expected:.2}");
             assert_eq!(results.totals.io.ios_failed, 0);
         }
@@ -91,7 +84,7 @@ fn datagrams_of_2044_bytes_reach_their_share_of_the_line() {
 #[test]
 fn packets_of_the_connected_mode_reach_the_share_of_messages() {
     let results = labs::run(&labs::lab(&lab("4xSDR", CONNECTED, "", READS)));
-    let found = rate(&results);
+    let found = labs::mb_per_s(&results);
     let share = 65_468.0 / (65_524.0 + 32.0 * 28.0);
     assert!((found / (1e3 * share) - 1.0).abs() < 0.02, "{found:.2}, not {:.2}", 1e3 * share);
     assert_eq!(results.totals.io.ios_failed, 0);
@@ -101,8 +94,8 @@ fn packets_of_the_connected_mode_reach_the_share_of_messages() {
 #[test]
 fn one_end_with_datagrams_is_enough_for_datagrams() {
     let mixed = lab("1xSDR", CONNECTED, "", READS).replacen("connected", "datagram", 1);
-    let found = rate(&labs::run(&labs::lab(&mixed)));
-    let same = rate(&labs::run(&labs::lab(&lab("1xSDR", DATAGRAM, "", READS))));
+    let found = labs::mb_per_s(&labs::run(&labs::lab(&mixed)));
+    let same = labs::mb_per_s(&labs::run(&labs::lab(&lab("1xSDR", DATAGRAM, "", READS))));
     assert_eq!(found, same);
 }
 
@@ -113,7 +106,11 @@ fn each_packet_costs_time_of_the_processor() {
     let datagrams = labs::run(&labs::lab(&lab("4xSDR", DATAGRAM, costs, READS)));
     // 20 us for 1,992 bytes.
     let limit = 1_992.0 / 20.0;
-    assert!((0.9 * limit..=1.001 * limit).contains(&rate(&datagrams)), "{} of {limit}", rate(&datagrams));
+    assert!(
+        (0.9 * limit..=1.001 * limit).contains(&labs::mb_per_s(&datagrams)),
+        "{} of {limit}",
+        labs::mb_per_s(&datagrams)
+    );
     let connected = labs::run(&labs::lab(&lab("4xSDR", CONNECTED, costs, READS)));
     assert!(connected.hosts[0].cpu_s_per_gb < datagrams.hosts[0].cpu_s_per_gb / 10.0);
 }
@@ -207,11 +204,11 @@ targets = "disk"
 fn segments_through_a_router_have_the_mtu_of_ethernet() {
     let results = labs::run(&labs::lab(&routed("{ per_packet = \"100ns\" }", ["1xSDR", "10GbE"], READS)));
     let expected = 250.0 * 1_448.0 / 1_540.0;
-    let found = rate(&results);
+    let found = labs::mb_per_s(&results);
     assert!((found / expected - 1.0).abs() < 0.02, "{found:.2}, not {expected:.2}");
     let results = labs::run(&labs::lab(&routed("{ per_packet = \"100ns\" }", ["4xSDR", "1GbE"], READS)));
     let expected = 125.0 * 1_448.0 / 1_538.0;
-    let found = rate(&results);
+    let found = labs::mb_per_s(&results);
     assert!((found / expected - 1.0).abs() < 0.02, "{found:.2}, not {expected:.2}");
 }
 
@@ -220,7 +217,7 @@ fn segments_through_a_router_have_the_mtu_of_ethernet() {
 fn the_time_of_a_packet_limits_a_router() {
     let results = labs::run(&labs::lab(&routed("{ per_packet = \"20us\" }", ["4xSDR", "10GbE"], READS)));
     let most = 1_448.0 / 20.0;
-    let found = rate(&results);
+    let found = labs::mb_per_s(&results);
     assert!((0.5 * most..most).contains(&found), "{found:.2} of {most:.2} MB/s");
     assert_eq!(results.totals.io.ios_failed, 0);
 }
@@ -242,44 +239,8 @@ fn a_full_queue_of_a_router_drops_packets_that_tcp_repeats() {
     assert_eq!(drops(100_000), (0, 0));
 }
 
-struct Collect {
-    capture: Capture,
-    out: Vec<u8>,
-}
-
-impl Observer for Collect {
-    fn observed(&mut self, world: &World, observed: &[Observed]) {
-        self.capture.add(world, observed, &mut self.out);
-    }
-}
-
-fn capture(text: &str) -> Vec<u8> {
-    let lab = labs::lab(text);
-    let mut out = Vec::new();
-    let capture = Capture::new(&lab, &[], &mut out).with_infiniband(&lab, &[0], &mut out);
-    let mut collect = Collect { capture, out };
-    let options = Options { watch_infiniband: vec![0], ..Options::default() };
-    labs::check(&simulate(&lab, &options, &mut collect));
-    let Collect { capture, mut out } = collect;
-    capture.finish(&mut out);
-    out
-}
-
 /// RC SEND last (IBA volume 1, 9.2).
 const SEND_LAST: u8 = 0x02;
-
-/// Returns the packets of a capture behind the headers of their ERF records.
-fn packets(file: &[u8]) -> Vec<&[u8]> {
-    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
-    let (mut at, mut found) = (0, Vec::new());
-    while at < file.len() {
-        if word(at) == 6 {
-            found.push(&file[at + 28 + 16..at + 28 + word(at + 20)]);
-        }
-        at += word(at + 4);
-    }
-    found
-}
 
 /// Every packet has right checksums. Wireshark finds the sessions of iSCSI in the datagrams, and
 /// nothing malformed.
@@ -289,7 +250,7 @@ fn wireshark_reads_iscsi_in_datagrams_of_ipoib() {
     let text = lab("4xSDR", DATAGRAM, "", "size = \"1KiB\"\ndepth = 2\nread_share = 0.5")
         .replace("duration = \"200ms\"", "duration = \"4ms\"")
         .replace("warmup = \"50ms\"", "warmup = \"0s\"");
-    let file = capture(&text);
+    let (file, _) = captured::capture(&labs::lab(&text), &Plane::Infiniband, 0, Window::default());
     let all = packets(&file);
     assert!(all.len() > 100, "{}", all.len());
     for (number, bytes) in all.iter().enumerate() {
@@ -319,7 +280,7 @@ fn messages_of_a_connection_hold_whole_packets_of_ip() {
     let text = lab("4xSDR", CONNECTED, "", "size = \"64KiB\"\ndepth = 2\nread_share = 0.5")
         .replace("duration = \"200ms\"", "duration = \"4ms\"")
         .replace("warmup = \"50ms\"", "warmup = \"0s\"");
-    let file = capture(&text);
+    let (file, _) = captured::capture(&labs::lab(&text), &Plane::Infiniband, 0, Window::default());
     let (mut whole, mut open) = (0, [None::<usize>; 2]);
     for bytes in packets(&file) {
         let packet = Packet::parse(bytes).expect("a packet");
@@ -346,9 +307,7 @@ fn a_capture_of_ipoib_changes_nothing() {
     for mode in [DATAGRAM, CONNECTED] {
         let text = lab("4xSDR", mode, "", "size = \"16KiB\"\ndepth = 4\nread_share = 0.5");
         let lab = labs::lab(&text);
-        let options = Options { watch_infiniband: vec![0], ..Options::default() };
-        let capture = Capture::new(&lab, &[], &mut Vec::new());
-        let watched = simulate(&lab, &options, &mut Collect { capture, out: Vec::new() }).results;
+        let (_, watched) = captured::capture(&lab, &Plane::Infiniband, 0, Window::default());
         let mut plain = labs::run(&lab);
         plain.engine = watched.engine;
         assert_eq!(format!("{plain:?}"), format!("{watched:?}"));

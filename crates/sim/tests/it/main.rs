@@ -5,6 +5,7 @@ mod bundles;
 mod capture_ethernet;
 mod capture_infiniband;
 mod capture_wireshark;
+mod captured;
 mod controllers;
 mod convergence;
 mod data_loss;

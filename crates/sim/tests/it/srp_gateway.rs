@@ -55,21 +55,17 @@ fn run(line: &str, gateway: &str, workload: &str) -> Results {
     results
 }
 
-fn rate(results: &Results) -> f64 {
-    results.totals.io.throughput_bytes_per_s / 1e6
-}
-
 const ONE: &str = "size = \"1MiB\"\ndepth = 1\nread_share = 1.0";
 
 /// 246.6 and 206.4 MB/s in series give 112 MB/s less the time of the array; frame by frame, the
 /// slower line decides.
 #[test]
 fn the_grain_of_a_gateway_decides_the_throughput_of_large_reads() {
-    let stored = rate(&run("1xSDR", "forwarding = \"command\"", ONE));
+    let stored = labs::mb_per_s(&run("1xSDR", "forwarding = \"command\"", ONE));
     assert!((107.0..112.5).contains(&stored), "{stored} MB/s by command");
-    let piped = rate(&run("1xSDR", "forwarding = \"frame\"", ONE));
+    let piped = labs::mb_per_s(&run("1xSDR", "forwarding = \"frame\"", ONE));
     assert!((195.0..206.5).contains(&piped), "{piped} MB/s by frame");
-    let burst = rate(&run("1xSDR", "forwarding = \"pdu\"", ONE));
+    let burst = labs::mb_per_s(&run("1xSDR", "forwarding = \"pdu\"", ONE));
     assert!(stored < burst && burst < piped, "{stored}, {burst} and {piped} MB/s");
 }
 
@@ -77,7 +73,8 @@ fn the_grain_of_a_gateway_decides_the_throughput_of_large_reads() {
 #[test]
 fn many_reads_through_a_gateway_are_as_fast_as_its_fibre_channel_port() {
     for grain in ["command", "pdu", "frame"] {
-        let found = rate(&run("4xSDR", &format!("forwarding = \"{grain}\""), "size = \"128KiB\"\ndepth = 16"));
+        let found =
+            labs::mb_per_s(&run("4xSDR", &format!("forwarding = \"{grain}\""), "size = \"128KiB\"\ndepth = 16"));
         assert!((found / 206.4 - 1.0).abs() < 0.02, "{grain}: {found} MB/s");
     }
 }
@@ -113,7 +110,7 @@ fn a_host_has_a_virtual_n_port_in_transparent_mode() {
     let results = run("4xSDR", "forwarding = \"frame\", mode = \"transparent\", hosts = \"server\"", ONE);
     let port = results.hosts.iter().find(|host| host.name == "bridge-server").expect("the virtual port");
     assert_eq!(port.logins, 1);
-    assert!(rate(&results) > 190.0);
+    assert!(labs::mb_per_s(&results) > 190.0);
 }
 
 /// A link of the array that fails for a while ends no request for good: hosts repeat commands that

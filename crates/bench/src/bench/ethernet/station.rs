@@ -7,10 +7,11 @@ use sanloom_live::poll::{Interest, Poller};
 use sanloom_live::ports::EthernetPort;
 use sanloom_live::sys::batch::BATCH;
 use sanloom_wire::els::{Els, LsAcc};
-use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr};
+use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr, readdress};
 use sanloom_wire::fip::{Descriptor, Fip, FipFrame, LinkService, Operation, flag};
+use sanloom_wire::header::MAX_DATA_FIELD_BYTES;
 use sanloom_wire::login::Login;
-use sanloom_wire::{FcId, Frame, Message, Payload, Wwnn, Wwpn, fcoe};
+use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn, fcoe};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -116,6 +117,29 @@ impl Station {
             }
         }
         Err(Failure::environment("the switch has not answered the login"))
+    }
+
+    /// Returns a full data frame of class 3 for another N_Port, as the host with this N_Port_ID and
+    /// Ethernet address sends it.
+    pub fn data_frame(&self, (s_id, mac): (FcId, MacAddr), d_id: FcId) -> FrameBuf {
+        let header = Header {
+            r_ctl: RCtl::SOLICITED_DATA,
+            d_id,
+            cs_ctl: 0,
+            s_id,
+            fc_type: FcType::FCP,
+            f_ctl: FCtl::default(),
+            seq_id: 0,
+            df_ctl: 0,
+            seq_cnt: 1,
+            ox_id: 1,
+            rx_id: 1,
+            parameter: 0,
+        };
+        let mut frame = Pool::default().take();
+        frame.fill_fcoe(&header, &[0xa5; MAX_DATA_FIELD_BYTES]);
+        readdress(frame.bytes_mut(), self.fcf, mac);
+        frame
     }
 
     /// Sends a FLOGI or FDISC with this port name.

@@ -10,7 +10,7 @@ use crate::world::measure::{RequestTotals, WorkloadMeasure};
 use crate::world::nports::Owner;
 use crate::world::path::PathTable;
 use crate::world::relay::{self, Relay};
-use crate::world::{Env, Timers, instant_of, ps_of};
+use crate::world::{Env, Timers, ps_of};
 use sanloom_fc::config::AdapterProcessor;
 use sanloom_fc::exchange::{Accepted, SeqTx};
 use sanloom_fc::fcp::initiator::{FcpInitiator, Input, Outcome, Output};
@@ -152,7 +152,7 @@ impl Hosts {
     }
 
     /// Sets the timer of a host to its next job.
-    pub(super) fn arm(&self, env: &mut Env<'_>, host: u16) {
+    pub(in crate::world) fn arm(&self, env: &mut Env<'_>, host: u16) {
         env.net.set_timer_earlier(self.first_timer + u32::from(host), self.node(host).next_job_ps());
     }
 
@@ -215,20 +215,18 @@ impl Hosts {
         while let Some(frame) = seq.next_frame() {
             transmit_frame(self, env, host, plane, FrameRef::data(&seq, &frame));
         }
+        self.arm(env, host);
     }
 
-    /// Handles a data frame for an initiator.
+    /// Takes a data frame for an initiator. Returns the input for [`handle`](Self::handle) if its
+    /// sequence has ended.
     #[inline]
-    pub(in crate::world) fn accept_data(&mut self, env: &mut Env<'_>, nport: u16, frame: &FrameRef) {
-        let Some(initiator) = &mut self.initiators[usize::from(nport)] else { return };
+    pub(in crate::world) fn accept_data(&mut self, nport: u16, frame: &FrameRef) -> Option<Input> {
         let ox_id = frame.ox_id();
-        let Some(seq) = initiator.data(ox_id) else { return };
+        let seq = self.initiators[usize::from(nport)].as_mut()?.data(ox_id)?;
         match seq.accept(frame.seq_cnt(), frame.len_bytes()) {
-            Accepted::More | Accepted::Stale => {}
-            accepted @ (Accepted::Complete | Accepted::Gap) => {
-                initiator.handle(instant_of(env.net.now()), Input::Data { ox_id, accepted });
-                self.drain_initiator(env, nport);
-            }
+            Accepted::More | Accepted::Stale => None,
+            accepted @ (Accepted::Complete | Accepted::Gap) => Some(Input::Data { ox_id, accepted }),
         }
     }
 
@@ -298,7 +296,8 @@ impl Hosts {
     }
 }
 
-/// Sends a frame of write data, over the bus if the HBA is behind one.
+/// Sends a frame of write data, over the bus if the HBA is behind one. Call [`Hosts::arm`] after the
+/// last one.
 pub(in crate::world) fn transmit_frame(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, plane: u16, frame: FrameRef) {
     let Some(done_ps) = hosts.occupy_bus(env, plane, frame.len_bytes()) else {
         return env.net.send_frame(plane, frame);
@@ -306,5 +305,4 @@ pub(in crate::world) fn transmit_frame(hosts: &mut Hosts, env: &mut Env<'_>, hos
     let node = &mut hosts.nodes[usize::from(host)];
     let slot = node.dma.insert(plane, frame);
     node.plan(done_ps, Job::DmaOut(slot));
-    hosts.arm(env, host);
 }

@@ -15,6 +15,7 @@ mod seen;
 mod switch;
 
 pub(crate) use seen::{BackPath, BackSeen, SwitchSeen, virtualization};
+pub(crate) use switch::owner_of;
 pub(super) use switch::units_of;
 
 use super::World;
@@ -34,7 +35,7 @@ use sanloom_wire::Wwpn;
 use sanloom_wire::cdb::status;
 use sanloom_wire::sense::{SenseCode, SenseKey};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use switch::{BackLun, Job, Pending, Route, Switch};
+use switch::{BackLun, Job, Pending, Piece, Route, Switch};
 
 /// Bit of a tag that may be used again in the same session.
 const AGAIN: u64 = 1 << 63;
@@ -153,7 +154,7 @@ impl Switches {
     /// Returns the virtual disks of a switch, and the one behind each unit.
     pub fn volumes(&mut self, storage: u16) -> Option<(&mut Volumes, &[Option<VolumeId>])> {
         let switch = self.switches.get_mut(&storage)?;
-        Some((&mut switch.volumes, &switch.disks))
+        Some((&mut switch.volumes, &switch.units))
     }
 
     /// Gives the processor of a switch the work of forwarded PDUs, and continues commands that
@@ -214,11 +215,11 @@ impl Switches {
             switch.data.insert(key, bytes);
         }
         let Some(number) = number else { return };
-        let requests = switch.requests.iter().filter(|(_, pending)| pending.job == number);
-        for (&tag, pending) in requests {
-            if let (Some(at), Some(nport)) = (pending.at, switch.nport_of(pending)) {
-                let number = u64::from(storage) << TAG_BITS | tag;
-                self.relay_orders.push_back(RelayOrder::Arrived { nport, number, bytes: bytes.saturating_sub(at) });
+        let pieces = switch.jobs.get(&number).map_or(&[][..], |job| &job.pieces);
+        for Piece { at, tag, .. } in pieces {
+            if let Some(nport) = switch.requests.get(tag).and_then(|pending| switch.nport_of(pending)) {
+                let number = relayed(storage, *tag);
+                self.relay_orders.push_back(RelayOrder::Arrived { nport, number, bytes: bytes.saturating_sub(*at) });
             }
         }
         net.set_timer_earlier(self.timer, net.now());
@@ -246,15 +247,12 @@ impl Switches {
         if let Some(job) = switch.jobs.get_mut(&job) {
             job.is_recalled = true;
         }
-        let numbers: Vec<u64> =
-            switch.requests.iter().filter(|(_, pending)| pending.job == job).map(|(tag, _)| *tag).collect();
-        for tag in numbers {
+        for tag in switch.requests_of(job) {
             let Some(pending) = switch.requests.get_mut(&tag) else { continue };
             pending.until_ps = Some(0);
             let pending = *pending;
             if let Some(nport) = switch.nport_of(&pending) {
-                let number = u64::from(storage) << TAG_BITS | tag;
-                self.relay_orders.push_back(RelayOrder::Abort { nport, number });
+                self.relay_orders.push_back(RelayOrder::Abort { nport, number: relayed(storage, tag) });
             }
             // A request that waits for its path fails now.
             if let Some(&entry) = switch.due.iter().find(|(_, due)| *due == tag) {
@@ -321,7 +319,7 @@ impl Switches {
             return self.finish(storage, number, IoStatus::Busy);
         }
         let Io { unit, op, lba, blocks, bytes, fua, .. } = job.io;
-        match switch.units.get(&unit).copied() {
+        match switch.volume(unit) {
             Some(volume) => {
                 switch.volumes.submit(number, VolumeIo { volume, op, lba, blocks, bytes, fua });
             }
@@ -348,8 +346,8 @@ impl Switches {
         let bytes = request.blocks * switch.luns[usize::from(lun.0)].block_bytes;
         switch.requests.insert(request.tag, Pending { job, lun, request, at, until_ps: None });
         if let (Some(at), Some(job)) = (at, switch.jobs.get_mut(&job)) {
-            job.pieces.push((at, bytes, 0));
-            job.pieces.sort_unstable();
+            let place = job.pieces.partition_point(|piece| piece.at < at);
+            job.pieces.insert(place, Piece { at, bytes, tag: request.tag, arrived: 0 });
         }
         self.order(storage, request.tag);
         net.set_timer_earlier(self.timer, net.now());
@@ -413,10 +411,12 @@ impl Switches {
     pub fn relayed(&mut self, net: &mut Net, report: Relayed) {
         match report {
             Relayed::Done { number, outcome } => {
-                self.answered(net, (number >> TAG_BITS) as u16, number & ((1 << TAG_BITS) - 1), outcome);
+                let (storage, tag) = request_of(number);
+                self.answered(net, storage, tag, outcome);
             }
             Relayed::Data { number, bytes } => {
-                self.read_data(net, (number >> TAG_BITS) as u16, number & ((1 << TAG_BITS) - 1), bytes);
+                let (storage, tag) = request_of(number);
+                self.read_data(net, storage, tag, bytes);
             }
             Relayed::Up { nport, target } => {
                 let storage: Vec<u16> = self.switches.keys().copied().collect();
@@ -514,7 +514,7 @@ impl Switches {
                 let arrived = arrived.zip(pending.at).map_or(u32::MAX, |(bytes, at)| bytes.saturating_sub(at));
                 let Command { lun, cdb, direction, bytes, .. } = command;
                 self.relay_orders.push_back(RelayOrder::Submit(RelayCommand {
-                    number: u64::from(storage) << TAG_BITS | tag,
+                    number: relayed(storage, tag),
                     nport: switch.nport_of(pending).unwrap_or(u16::MAX),
                     target,
                     lun,
@@ -527,6 +527,16 @@ impl Switches {
             }
         }
     }
+}
+
+/// Returns the number of the relayed command of a request.
+fn relayed(storage: u16, tag: u64) -> u64 {
+    u64::from(storage) << TAG_BITS | tag
+}
+
+/// Returns the storage system and the tag of the request of a relayed command.
+fn request_of(number: u64) -> (u16, u64) {
+    ((number >> TAG_BITS) as u16, number & ((1 << TAG_BITS) - 1))
 }
 
 /// Returns the status for the host of a command on a LUN of an array. A path that is lost, an

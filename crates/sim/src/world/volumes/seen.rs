@@ -6,15 +6,14 @@ use crate::world::{World, relay};
 use sanloom_scsi::map::VolumeId;
 use sanloom_scsi::volume::Volumes;
 use sanloom_wire::{FcId, Wwpn};
-use std::collections::BTreeMap;
 
 /// A virtualization switch.
 pub(crate) struct SwitchSeen<'a> {
     /// Index among the storage systems.
     pub storage: u16,
     pub volumes: &'a Volumes,
-    /// Volumes by LUN.
-    pub units: &'a BTreeMap<u16, VolumeId>,
+    /// Volume of each LUN.
+    pub units: &'a [Option<VolumeId>],
     /// LUNs of back ends in the order of the map.
     pub back_ends: Vec<BackSeen>,
     /// Requests that wait to be sent again.

@@ -44,6 +44,17 @@ pub(super) struct BackLun {
     pub(super) retry_ps: u64,
 }
 
+/// The part of a command's data that a request carries.
+pub(super) struct Piece {
+    /// Offset in the data of the command, and length, in bytes.
+    pub(super) at: u32,
+    pub(super) bytes: u32,
+    /// Tag of the request.
+    pub(super) tag: u64,
+    /// Read data that have arrived, in bytes.
+    pub(super) arrived: u32,
+}
+
 /// A command of a host after the controller.
 pub(super) struct Job {
     pub(super) owner: u16,
@@ -52,8 +63,8 @@ pub(super) struct Job {
     pub(super) nport: Option<u16>,
     /// Data that are passed on together, in bytes; `None`: all of them.
     pub(super) grain: Option<u32>,
-    /// Requests with data of the host: offset, length and bytes that have arrived.
-    pub(super) pieces: Vec<(u32, u32, u32)>,
+    /// Requests with data of the host, in the order of their offsets.
+    pub(super) pieces: Vec<Piece>,
     /// Read data that were passed to the host, in bytes.
     pub(super) passed: u32,
     /// True if its task was aborted or its host is lost.
@@ -66,8 +77,8 @@ pub(super) struct Switch {
     /// Frame size of the fabric in bytes.
     pub(super) frame_bytes: u32,
     pub(super) volumes: Volumes,
-    /// Volumes by LUN.
-    pub(super) units: BTreeMap<u16, VolumeId>,
+    /// Volume of each LUN.
+    pub(super) units: Vec<Option<VolumeId>>,
     pub(super) luns: Vec<BackLun>,
     /// Virtual N_Ports by host.
     pub(super) nports: BTreeMap<u16, u16>,
@@ -90,8 +101,6 @@ pub(super) struct Switch {
     pub(super) commands: u64,
     /// Commands that were ended early.
     pub(super) recalled: u64,
-    /// Volume behind each unit.
-    pub(super) disks: Vec<Option<VolumeId>>,
     /// Time of forwarded PDUs that the processor has not begun, in ps.
     pub(super) owed_ps: u64,
     /// Forwarded commands at the end of the warm-up.
@@ -101,20 +110,20 @@ pub(super) struct Switch {
 impl Job {
     /// Takes note that the first `bytes` bytes of the request at `at` have arrived.
     pub(super) fn arrived(&mut self, at: u32, bytes: u32) {
-        if let Some((_, length, arrived)) = self.pieces.iter_mut().find(|(own, ..)| *own == at) {
-            *arrived = bytes.min(*length);
+        if let Some(piece) = self.pieces.iter_mut().find(|piece| piece.at == at) {
+            piece.arrived = bytes.min(piece.bytes);
         }
     }
 
     /// Returns the bytes to pass to the host, if there are more than before.
     pub(super) fn take_passable(&mut self) -> Option<u32> {
         let mut end = 0;
-        for &(at, length, arrived) in &self.pieces {
-            if at > end {
+        for piece in &self.pieces {
+            if piece.at > end {
                 break;
             }
-            end = at + arrived;
-            if arrived < length {
+            end = piece.at + piece.arrived;
+            if piece.arrived < piece.bytes {
                 break;
             }
         }
@@ -174,7 +183,7 @@ impl Switch {
         for (lun, blocks) in (0..).zip(sizes) {
             map.reached(LunId(lun), blocks);
         }
-        let mut units = BTreeMap::new();
+        let mut units = Vec::new();
         // In the order of the lab, as the live program creates them: each takes the extents that
         // are left.
         let by_lun = lab.volumes_of(number);
@@ -184,11 +193,10 @@ impl Switch {
             let blocks = lab.lun(number, lun).map_or(0, |lun| lun.blocks);
             if let Ok(change) = map.plan_create(&volume.name, PoolId(volume.pool), volume.shape, blocks) {
                 map.apply(change);
-                units.extend(map.find(&volume.name).map(|id| (lun, id)));
+                units.resize(units.len().max(usize::from(lun) + 1), None);
+                units[usize::from(lun)] = map.find(&volume.name);
             }
         }
-        let last = units.keys().next_back().map_or(0, |lun| lun + 1);
-        let disks = (0..last).map(|lun| units.get(&lun).copied()).collect();
         let virtual_port = |own: &sanloom_fc::config::GatewayHost| {
             let name = lab.hosts.get(usize::from(own.port))?.hbas.first()?.wwpn;
             Some((own.host, nport(name)?))
@@ -217,7 +225,6 @@ impl Switch {
             processor: FifoServer::default(),
             commands: 0,
             recalled: 0,
-            disks,
             owed_ps: 0,
             forwarded_before: 0,
         }
@@ -227,8 +234,18 @@ impl Switch {
     pub(super) fn has_unit(&self, unit: u16) -> bool {
         match self.gateway.through {
             Some(_) => usize::from(unit) < self.luns.len(),
-            None => self.units.contains_key(&unit),
+            None => self.volume(unit).is_some(),
         }
+    }
+
+    /// Returns the volume of a unit.
+    pub(super) fn volume(&self, unit: u16) -> Option<VolumeId> {
+        *self.units.get(usize::from(unit))?
+    }
+
+    /// Returns the tags of the requests of a job.
+    pub(super) fn requests_of(&self, job: u64) -> Vec<u64> {
+        self.requests.iter().filter(|(_, pending)| pending.job == job).map(|(tag, _)| *tag).collect()
     }
 
     /// Returns the N_Port of a request; `None` for a session of iSCSI, and for a host without a
@@ -284,7 +301,7 @@ pub(in crate::world) fn units_of(lab: &Lab, back: BackSession) -> (Vec<BackUnit>
 }
 
 /// Returns the storage system with a port.
-pub(super) fn owner_of(lab: &Lab, port: Wwpn) -> Option<u16> {
+pub(crate) fn owner_of(lab: &Lab, port: Wwpn) -> Option<u16> {
     let owner = lab.storage.iter().position(|storage| storage.ports.iter().any(|own| own.wwpn == port))?;
     Some(owner as u16)
 }

@@ -42,10 +42,6 @@ fn requests(kib: u32, read_share: f64) -> String {
     format!("size = \"{kib}KiB\"\ndepth = 16\nread_share = {read_share:.1}")
 }
 
-fn rate(results: &Results) -> f64 {
-    results.totals.io.throughput_bytes_per_s / 1e6
-}
-
 /// The share of middle packets with headers of 28 bytes at each MTU: 225.4 to 248.3 MB/s at 1x SDR,
 /// 901.4 to 993.2 MB/s at 4x SDR.
 #[test]
@@ -55,7 +51,7 @@ fn srp_of_64_kib_reaches_the_share_of_the_line_within_1_percent() {
             for read_share in [1.0, 0.0] {
                 let results = labs::run(&labs::lab(&lab(1, line, mtu, "", &requests(64, read_share))));
                 let expected = bytes_per_s / 1e6 * f64::from(mtu) / f64::from(mtu + 28);
-                let found = rate(&results);
+                let found = labs::mb_per_s(&results);
                 assert!(
                     (found / expected - 1.0).abs() < 0.01,
                     "{line}, MTU {mtu}, reads {read_share}: {found:.2}, not {expected:.2}"
@@ -248,7 +244,7 @@ depth = 16
     assert_eq!((finding.cycle.len(), ports.len()), (5, 5), "{:?}", finding.cycle);
     let moving = labs::run(&labs::lab(&text("updn")));
     assert_eq!((stuck.totals.deadlocks, moving.totals.deadlocks), (1, 0));
-    assert!(rate(&moving) > 1_000.0, "{} MB/s", rate(&moving));
+    assert!(labs::mb_per_s(&moving) > 1_000.0, "{} MB/s", labs::mb_per_s(&moving));
     let dropped = |results: &Results| {
         let links = results.infiniband_links.iter();
         links.map(|link| link.forward.lifetime_drops + link.backward.lifetime_drops).sum::<u64>()
@@ -267,10 +263,10 @@ fn the_advised_blocks_fill_a_long_cable_and_fewer_do_not() {
     };
     let (few, advised) = (run(256), run(1_328));
     let share = 4_000.0 * 2_048.0 / 2_076.0;
-    assert!((rate(&advised) / share - 1.0).abs() < 0.01, "{} MB/s", rate(&advised));
+    assert!((labs::mb_per_s(&advised) / share - 1.0).abs() < 0.01, "{} MB/s", labs::mb_per_s(&advised));
     // 7 packets in each round trip of 20 us and the times of a packet and of its credit.
     let expected = 7.0 * 2_048.0 / (20.0 + 0.519 + 0.002);
-    assert!((rate(&few) / expected - 1.0).abs() < 0.01, "{} MB/s, not {expected:.1}", rate(&few));
+    assert!((labs::mb_per_s(&few) / expected - 1.0).abs() < 0.01, "{} MB/s, not {expected:.1}", labs::mb_per_s(&few));
     let titles: Vec<&str> = few.findings.iter().map(|finding| finding.title.as_str()).collect();
     assert!(titles.iter().any(|title| title.contains("too few blocks for its length")), "{titles:?}");
     assert!(advised.findings.iter().all(|finding| !finding.title.contains("too few blocks")));

@@ -1,7 +1,6 @@
 //! Labs whose hosts reach their storage over iSCSI.
 
 use crate::labs;
-use sanloom_api::results::Results;
 use sanloom_scsi::random::SplitMix64;
 use sanloom_sim::net::ethernet::LineErrors;
 
@@ -40,10 +39,6 @@ targets = "array"
 const READS: &str = "size = \"512KiB\"\ndepth = 16\nread_share = 1.0";
 const WRITES: &str = "size = \"512KiB\"\ndepth = 16\nread_share = 0.0";
 
-fn rate(results: &Results) -> f64 {
-    results.totals.io.throughput_bytes_per_s / 1e6
-}
-
 /// The shares of TCP with time stamps, and a header of 48 bytes for each PDU of 256 KiB.
 #[test]
 fn large_requests_reach_the_share_of_the_line() {
@@ -51,7 +46,7 @@ fn large_requests_reach_the_share_of_the_line() {
         for workload in [READS, WRITES] {
             let results = labs::run(&labs::lab(&lab(1, line, mtu, "", workload)));
             let expected = share * 262_144.0 / (262_144.0 + 48.0);
-            let found = rate(&results);
+            let found = labs::mb_per_s(&results);
             assert!(
                 (found / expected - 1.0).abs() < 0.005,
                 "{line}, MTU {mtu}, {workload}: {found:.2}, not {expected:.2}"

@@ -107,3 +107,8 @@ pub fn run(lab: &Arc<Lab>) -> Results {
 pub fn check(finished: &Finished) {
     assert!(finished.results.conservation.holds(), "{:?}", finished.results.conservation);
 }
+
+/// Data of all workloads per second, in 10^6 bytes.
+pub fn mb_per_s(results: &Results) -> f64 {
+    results.totals.io.throughput_bytes_per_s / 1e6
+}
