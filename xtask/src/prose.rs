@@ -37,6 +37,17 @@ pub enum Syntax {
     Toml,
 }
 
+impl Syntax {
+    /// Returns the part of a line that may be prose.
+    fn prose(self, line: &str) -> Option<&str> {
+        match self {
+            Syntax::Markdown => Some(line),
+            Syntax::Rust => comment(line),
+            Syntax::Toml => line.trim_start().strip_prefix('#'),
+        }
+    }
+}
+
 /// A line with prose, without markers of comments, lists and headings.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Line<'a> {
@@ -55,12 +66,7 @@ pub fn lines(syntax: Syntax, file: &str) -> Vec<Line<'_>> {
     let mut found = Vec::new();
     let (mut in_code, mut begins) = (false, true);
     for (index, whole) in file.lines().enumerate() {
-        let comment = match syntax {
-            Syntax::Markdown => Some(whole),
-            Syntax::Rust => comment(whole),
-            Syntax::Toml => whole.trim_start().strip_prefix('#'),
-        };
-        let Some(comment) = comment else {
+        let Some(comment) = syntax.prose(whole) else {
             (in_code, begins) = (false, true);
             continue;
         };
@@ -118,9 +124,17 @@ fn hidden_subject(line: &Line<'_>, begins: bool) -> Option<&'static str> {
     })
 }
 
+/// Returns whether a line begins a code block and continues with more than the name of a language,
+/// because a program has wrapped the block as prose.
+fn is_wrapped_fence(line: &str) -> bool {
+    line.trim().strip_prefix("```").is_some_and(|info| info.contains([' ', '`']))
+}
+
 /// Returns one sentence for each line that breaks a rule. `is_wrapped` asks for the width, too.
 pub fn offences(syntax: Syntax, file: &str, is_wrapped: bool) -> Vec<String> {
-    let mut found = Vec::new();
+    let fences = (1..).zip(file.lines()).filter(|(_, line)| syntax.prose(line).is_some_and(is_wrapped_fence));
+    let mut found: Vec<String> =
+        fences.map(|(number, _)| format!("{number}: code behind ``` belongs on lines of its own")).collect();
     let mut ended = true;
     for line in lines(syntax, file) {
         let length = line.whole.chars().count();
@@ -218,6 +232,15 @@ fn long_lines_are_found_unless_they_cannot_wrap() {
     assert_eq!(offences(Syntax::Toml, &format!("# two {word}"), true).len(), 1);
     assert_eq!(offences(Syntax::Toml, &format!("text = \"two {word}\""), true), [""; 0]);
     assert_eq!(offences(Syntax::Markdown, &format!("two {word}"), false), [""; 0]);
+}
+
+#[test]
+fn code_blocks_that_were_wrapped_are_found() {
+    for text in ["```sh sanloom up lab.toml ```", "- item\n\n  ```sh sanloom up\n  lab.toml\n  ```", "```sh```"] {
+        assert_eq!(offences(Syntax::Markdown, text, true).len(), 1, "{text}");
+    }
+    assert_eq!(offences(Syntax::Rust, "/// ```ignore let x = 1; ```\n", true).len(), 1);
+    assert_eq!(offences(Syntax::Markdown, "```sh\ncode\n```\n\n```\ntext\n```\n", true), [""; 0]);
 }
 
 #[test]
