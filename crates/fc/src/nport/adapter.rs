@@ -32,7 +32,7 @@ pub struct Adapter {
     pub firmware_version: String,
     /// Name and version of the operating system.
     pub os: String,
-    /// Supported speeds, a bit for each ([`port_speed`]).
+    /// Supported speeds, a bit for each ([`sanloom_wire::fdmi::port_speed`]).
     pub speeds: u32,
     /// Current speed, one bit.
     pub speed: u32,
