@@ -11,6 +11,7 @@ pub mod fabric_bed;
 pub mod fluid;
 pub mod load;
 pub mod npiv_bed;
+mod process;
 mod quote;
 pub mod random_lab;
 pub mod reproduce;

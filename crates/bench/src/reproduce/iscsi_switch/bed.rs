@@ -3,7 +3,7 @@
 
 use super::Behind;
 use super::chain::{self, Chain};
-use super::process::{Process, TIME_LIMIT, failed, program};
+use crate::process::{Process, TIME_LIMIT, failed, program};
 use sanloom_api::view::{Table, View};
 use sanloom_api::volume::VolumeRow;
 use sanloom_console::exit::Failure;

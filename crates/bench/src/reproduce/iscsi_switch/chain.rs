@@ -9,7 +9,7 @@
 //! reason quotes the output of that part.
 
 use super::bed::DiskAddress;
-use super::process::{Process, TIME_LIMIT};
+use crate::process::{Process, TIME_LIMIT};
 use crate::quote::quote;
 use std::fs::{self, File};
 use std::net::SocketAddr;

@@ -10,7 +10,6 @@ mod bed;
 mod chain;
 mod figures;
 mod numbers;
-mod process;
 
 use super::super::bench::io::{Compared, Comparison, Op, Report, parse_size};
 use super::super::bench::statistics::Decision;

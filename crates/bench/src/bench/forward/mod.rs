@@ -8,7 +8,16 @@
 //! Both are a loop of `epoll_wait`, `recvmmsg` and `sendmmsg` over the same kind of ports. The two
 //! alternate in short slices, so that other load on the machine affects both
 //! ([`super::statistics`]).
+//!
+//! With `--pages`, `--idle`, `--busy` or `--logins`, the switch of an instance is measured alone
+//! and beside such clients of its interfaces ([`beside`]).
 
+mod beside;
+mod clients;
+mod rig;
+
+use self::clients::Wanted;
+use self::rig::{CHECK_INTERVAL, Cpu, Rig, Sample};
 use super::ethernet::station::Station;
 use super::ethernet::{Folder, Gauge, Worker, switching};
 use super::statistics::{Estimate, median, order};
@@ -21,25 +30,26 @@ use sanloom_live::clock::Clock;
 use sanloom_live::frame::{FrameBuf, Pool};
 use sanloom_live::poll::{Interest, Poller};
 use sanloom_live::ports::EthernetPort;
-use sanloom_live::sys::batch::{self, BATCH};
+use sanloom_live::sys::batch::BATCH;
 use sanloom_wire::ether::MacAddr;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Options of `sanloom bench forward`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Length of each slice, in seconds or with a unit; both forwarders alternate slice by slice
-    #[arg(long, value_name = "TIME", default_value = "0.25", value_parser = quantity::seconds)]
-    seconds: f64,
+    /// [default: 0.25, or 2 beside clients]
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
+    seconds: Option<f64>,
     /// Slices of each forwarder; the median counts, and an interval of 95 % requires six
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = quantity::count::<u32>(1..=1000))]
     rounds: u32,
+    #[command(flatten)]
+    clients: Wanted,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -81,10 +91,10 @@ from = "h{1..2}"
 to = "sw1"
 ethernet = { carrier = "dgram" }
 "#;
+/// Length of a slice, in seconds.
+const SLICE_S: f64 = 0.25;
 /// Batches that one port may bring before the other port is read; the switch uses the same number.
 const BATCHES_IN_TURN: usize = 4;
-/// Time before each slice in which frames flow, but are not counted.
-const WARM_UP: Duration = Duration::from_millis(60);
 
 /// Measures both forwarders, and prints the results.
 ///
@@ -92,6 +102,10 @@ const WARM_UP: Duration = Duration::from_millis(60);
 /// If the switch cannot be started, an output cannot be written, or Ctrl-C was pressed.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.outputs.prepare(&[])?;
+    if args.clients.is_any() {
+        let beside = beside::measure(args)?;
+        return args.outputs.write_or_print("forward", &beside, || beside.text());
+    }
     let forwarded = measure(args)?;
     args.outputs.write_or_print("forward", &forwarded, || text(&forwarded))
 }
@@ -99,51 +113,67 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn measure(args: &Args) -> Result<Forwarded, Failure> {
     let folder = Folder::new("forward")?;
     let switch_thread = switching(&folder, LAB)?;
-    let mut stations = Vec::new();
-    for number in 1..=2_u8 {
-        let mut station = Station::start(&folder, &format!("h{number}-sw1"), MacAddr([0x52, 0x54, 0, 0, 0, number]))?;
-        let (port_id, mac) = station.log_in()?;
-        stations.push((station, port_id, mac));
-    }
-    let (source, s_id, mac) = &stations[0];
-    let frame = source.data_frame((*s_id, *mac), stations[1].1);
+    let Stations { ports: [source, sink], frame } = Stations::log_in(&folder)?;
     let frame_bytes = frame.bytes().len();
-    let mut ports = stations.into_iter().map(|(station, ..)| station.port);
-    let (Some(source), Some(sink)) = (ports.next(), ports.next()) else {
-        return Err(Failure::bug("two stations make two ports"));
-    };
-    let switch = Rig::new(switch_thread.gauge(), source, sink, frame.bytes())?;
+    let switch = Rig::new(cpu_of(switch_thread.gauge()), source, sink, frame.bytes())?;
 
     let port = |own: &str, peer: &str| folder.port(own, peer).map_err(Failure::environment);
     let inner = [port("bare.1", "source")?, port("bare.2", "sink")?];
     let outer = [port("source", "bare.1")?, port("sink", "bare.2")?];
     let [source, sink] = outer;
     let bare_thread = Worker::start("bare", |gauge| forward(inner, gauge))?;
-    let bare = Rig::new(bare_thread.gauge(), source, sink, frame.bytes())?;
+    let bare = Rig::new(cpu_of(bare_thread.gauge()), source, sink, frame.bytes())?;
 
     let rigs = [&bare, &switch];
     let mut samples = [Vec::new(), Vec::new()];
+    let time = Duration::from_secs_f64(args.seconds.unwrap_or(SLICE_S));
     for round in 0..args.rounds {
         for rig in order(rigs.len(), round as usize) {
-            if interrupt::requested() {
-                return Err(Failure::interrupted("the measurement was not complete"));
-            }
-            samples[rig].push(rigs[rig].measure(Duration::from_secs_f64(args.seconds))?);
+            check_interrupt()?;
+            samples[rig].push(rigs[rig].measure(time)?);
         }
     }
     let [of_bare, of_switch] = samples;
-    let per_cpu_s = |samples: &[Sample]| samples.iter().map(|sample| sample.per_cpu_s).collect::<Vec<f64>>();
-    let estimate = Estimate::of_ratios(&per_cpu_s(&of_switch), &per_cpu_s(&of_bare))
-        .ok_or_else(|| Failure::environment("the slices are too short to measure processor time"))?;
+    let estimate = ratio(&of_switch, &of_bare)?;
     Ok(Forwarded { frame_bytes, ratio: estimate.median, estimate, switch: rates(&of_switch), bare: rates(&of_bare) })
 }
 
-/// Result of one slice.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    frames: u64,
-    per_cpu_s: f64,
-    per_s: f64,
+/// Two hosts at the switch of [`LAB`], and a frame from the first to the second.
+struct Stations {
+    ports: [EthernetPort; 2],
+    frame: FrameBuf,
+}
+
+impl Stations {
+    fn log_in(folder: &Folder) -> Result<Stations, Failure> {
+        let station = |number: u8| {
+            let mac = MacAddr([0x52, 0x54, 0, 0, 0, number]);
+            let mut station = Station::start(folder, &format!("h{number}-sw1"), mac)?;
+            let (port_id, mac) = station.log_in()?;
+            Ok::<_, Failure>((station, port_id, mac))
+        };
+        let ((source, s_id, mac), (sink, d_id, _)) = (station(1)?, station(2)?);
+        let frame = source.data_frame((s_id, mac), d_id);
+        Ok(Stations { ports: [source.port, sink.port], frame })
+    }
+}
+
+fn cpu_of(gauge: Arc<Gauge>) -> Cpu {
+    Box::new(move || gauge.read())
+}
+
+fn check_interrupt() -> Result<(), Failure> {
+    match interrupt::requested() {
+        true => Err(Failure::interrupted("the measurement was not complete")),
+        false => Ok(()),
+    }
+}
+
+/// Frames per second of processor time of paired slices, as a ratio.
+fn ratio(samples: &[Sample], to: &[Sample]) -> Result<Estimate, Failure> {
+    let per_cpu_s = |samples: &[Sample]| samples.iter().map(|sample| sample.per_cpu_s).collect::<Vec<f64>>();
+    Estimate::of_ratios(&per_cpu_s(samples), &per_cpu_s(to))
+        .ok_or_else(|| Failure::environment("the slices are too short to measure processor time"))
 }
 
 fn rates(samples: &[Sample]) -> Rates {
@@ -151,101 +181,6 @@ fn rates(samples: &[Sample]) -> Rates {
         frames_per_cpu_s: median(samples.iter().map(|sample| sample.per_cpu_s)),
         frames_per_s: median(samples.iter().map(|sample| sample.per_s)),
         frames: samples.iter().map(|sample| sample.frames).sum(),
-    }
-}
-
-/// A source and a sink around a forwarder, each with its own thread.
-struct Rig {
-    gauge: Arc<Gauge>,
-    shared: Arc<Shared>,
-    threads: Vec<JoinHandle<io::Result<()>>>,
-}
-
-#[derive(Default)]
-struct Shared {
-    sending: AtomicBool,
-    over: AtomicBool,
-    arrived: AtomicU64,
-}
-
-impl Rig {
-    fn new(gauge: Arc<Gauge>, source: EthernetPort, sink: EthernetPort, frame: &[u8]) -> Result<Rig, Failure> {
-        let shared = Arc::new(Shared::default());
-        let (sending, taking, frame) = (shared.clone(), shared.clone(), frame.to_vec());
-        let spawn = |name: &str, body: Box<dyn FnOnce() -> io::Result<()> + Send>| {
-            thread::Builder::new().name(name.to_owned()).spawn(body).map_err(Failure::environment)
-        };
-        let threads = vec![
-            spawn("source", Box::new(move || sending.send(source, &frame)))?,
-            spawn("sink", Box::new(move || taking.take(sink)))?,
-        ];
-        Ok(Rig { gauge, shared, threads })
-    }
-
-    fn measure(&self, time: Duration) -> Result<Sample, Failure> {
-        self.shared.sending.store(true, Ordering::SeqCst);
-        thread::sleep(WARM_UP);
-        let cpu = || self.gauge.read().ok_or_else(|| Failure::environment("the thread that forwards has ended"));
-        let (before, arrived, begun) = (cpu()?, self.shared.arrived.load(Ordering::SeqCst), Instant::now());
-        thread::sleep(time);
-        let cpu = (cpu()? - before).as_secs_f64();
-        let frames = self.shared.arrived.load(Ordering::SeqCst) - arrived;
-        let wall = begun.elapsed().as_secs_f64();
-        self.shared.sending.store(false, Ordering::SeqCst);
-        if frames == 0 || self.threads.iter().any(JoinHandle::is_finished) {
-            return Err(Failure::environment("no frame arrives"));
-        }
-        Ok(Sample { frames, per_cpu_s: frames as f64 / cpu, per_s: frames as f64 / wall })
-    }
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        self.shared.over.store(true, Ordering::SeqCst);
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
-    }
-}
-
-/// Interval of the checks whether a thread has to end.
-const CHECK_INTERVAL: Duration = Duration::from_millis(20);
-
-impl Shared {
-    fn send(&self, mut port: EthernetPort, frame: &[u8]) -> io::Result<()> {
-        let mut poller = Poller::new()?;
-        while !self.over.load(Ordering::Relaxed) {
-            if !self.sending.load(Ordering::Relaxed) || !port.has_peer() {
-                port.check_peer();
-                thread::sleep(CHECK_INTERVAL);
-                continue;
-            }
-            let Some(socket) = port.socket() else { continue };
-            match batch::send(socket, std::iter::repeat_n(frame, BATCH)) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    poller.set(0, Some(socket), Interest { read: false, write: true })?;
-                    poller.wait(CHECK_INTERVAL)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    fn take(&self, mut port: EthernetPort) -> io::Result<()> {
-        let (mut poller, mut pool) = (Poller::new()?, Pool::default());
-        let mut spare: Vec<FrameBuf> = (0..BATCH).map(|_| pool.take()).collect();
-        poller.set(0, port.socket(), Interest { read: true, write: false })?;
-        while !self.over.load(Ordering::Relaxed) {
-            poller.wait(CHECK_INTERVAL)?;
-            loop {
-                match port.receive(&mut spare) {
-                    Ok((got, _)) => _ = self.arrived.fetch_add(got as u64, Ordering::Relaxed),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -299,16 +234,22 @@ fn forward(mut ports: [EthernetPort; 2], gauge: &Gauge) -> io::Result<()> {
 }
 
 fn text(forwarded: &Forwarded) -> String {
+    let (ways, estimate) = ([("switch", &forwarded.switch), ("bare forwarder", &forwarded.bare)], forwarded.estimate);
+    table(forwarded.frame_bytes, ways, estimate)
+}
+
+/// The rates of two ways to forward, and their ratio.
+fn table(frame_bytes: usize, ways: [(&str, &Rates); 2], estimate: Estimate) -> String {
     let mut text = format!(
         "frames of {} bytes between two ports (unix datagrams)\n\
          {:<14} frames per CPU s   frames per s\n",
-        format::grouped(forwarded.frame_bytes as u64),
+        format::grouped(frame_bytes as u64),
         "",
     );
-    for (name, rates) in [("switch", &forwarded.switch), ("bare forwarder", &forwarded.bare)] {
+    for (name, rates) in ways {
         let per_cpu = format::grouped(rates.frames_per_cpu_s as u64);
         let _ = writeln!(text, "{name:<14} {per_cpu:<18} {}", format::grouped(rates.frames_per_s as u64));
     }
-    let _ = writeln!(text, "{:<14} {}", "ratio", forwarded.estimate);
+    let _ = writeln!(text, "{:<14} {estimate}", "ratio");
     text
 }

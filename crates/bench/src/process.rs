@@ -1,4 +1,4 @@
-//! Child processes of the bed: [`Process`]. A failure quotes the standard error of the child.
+//! Child processes of beds: [`Process`]. A failure quotes the standard error of the child.
 
 use crate::quote::quote;
 use sanloom_console::exit::Failure;
@@ -10,11 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time limit for the start of every part of the bed.
-pub(super) const TIME_LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// A process that is killed when the value is dropped.
-pub(super) struct Process {
-    pub(super) child: Child,
+pub(crate) struct Process {
+    pub(crate) child: Child,
     name: String,
     /// File with the standard error.
     errors: PathBuf,
@@ -28,18 +28,18 @@ impl Drop for Process {
 }
 
 /// Creates the failure of a step.
-pub(super) fn failed(what: &str, error: impl Display) -> Failure {
+pub(crate) fn failed(what: &str, error: impl Display) -> Failure {
     Failure::environment(format_args!("{what}: {error}"))
 }
 
 /// Creates a command for this program.
-pub(super) fn program() -> Result<Command, Failure> {
+pub(crate) fn program() -> Result<Command, Failure> {
     Ok(Command::new(std::env::current_exe().map_err(|error| failed("cannot find this program", error))?))
 }
 
 impl Process {
     /// Starts a process; `name` is for messages and for the file of its standard error.
-    pub(super) fn start(mut command: Command, name: &str, folder: &Path) -> Result<Process, String> {
+    pub(crate) fn start(mut command: Command, name: &str, folder: &Path) -> Result<Process, String> {
         let errors = folder.join(format!("{}.err", name.replace('/', "_")));
         let file = File::create(&errors).map_err(|error| format!("cannot create {}: {error}", errors.display()))?;
         command.stdin(Stdio::null()).stderr(file);
@@ -47,7 +47,7 @@ impl Process {
         Ok(Process { child, name: name.to_owned(), errors })
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
@@ -55,7 +55,7 @@ impl Process {
     ///
     /// # Errors
     /// If the process ends before, or the time limit passes; with the end of its standard error.
-    pub(super) fn wait_until(&mut self, what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
+    pub(crate) fn wait_until(&mut self, what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
         self.wait_for(what, || Ok(holds()))
     }
 
@@ -63,7 +63,7 @@ impl Process {
     ///
     /// # Errors
     /// As [`Process::wait_until`], and the error of the condition.
-    pub(super) fn wait_for(
+    pub(crate) fn wait_for(
         &mut self,
         what: &str,
         mut holds: impl FnMut() -> Result<bool, String>,
@@ -92,7 +92,7 @@ impl Process {
     }
 
     /// Returns the end of the standard error as part of a sentence.
-    pub(super) fn quoted(&self) -> String {
+    pub(crate) fn quoted(&self) -> String {
         quote("it", &fs::read(&self.errors).unwrap_or_default())
     }
 }

@@ -1,0 +1,313 @@
+//! Clients of the interfaces of an instance, which surround a measurement: [`Clients`].
+
+use sanloom_console::exit::Failure;
+use sanloom_console::quantity;
+use serde::Serialize;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Time after which a client checks whether it has to end.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Time in which every client must have its first answer.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// Largest answer that a client accepts.
+const MAX_BODY_BYTES: u64 = 64 << 20;
+/// Descriptors of this process besides those of the clients.
+const OTHER_DESCRIPTORS: u64 = 256;
+
+/// Numbers of clients.
+#[derive(clap::Args, Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Wanted {
+    /// Open pages: measures the switch of `sanloom up --web` alone and beside them
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=200))]
+    pub pages: u32,
+    /// Connections that send nothing: as with --pages
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=10_000))]
+    pub idle: u32,
+    /// Clients that read the table of ports again and again: as with --pages
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=1_000))]
+    pub busy: u32,
+    /// Clients that try wrong passwords over REST and broken connections over SSH: as with --pages
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=1_000))]
+    pub logins: u32,
+}
+
+impl Wanted {
+    /// True if any client is requested.
+    pub fn is_any(&self) -> bool {
+        *self != Wanted::default()
+    }
+}
+
+/// Addresses of the interfaces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interfaces {
+    pub(super) page: SocketAddr,
+    pub(super) rest: SocketAddr,
+    pub(super) ssh: SocketAddr,
+}
+
+/// Results of all clients.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Events that the pages have received.
+    pub(super) events: AtomicU64,
+    /// Answers to busy clients.
+    pub(super) answers: AtomicU64,
+    /// Requests of busy clients that were refused, and closed connections.
+    pub(super) refused: AtomicU64,
+    /// Refused logins and broken SSH connections.
+    pub(super) logins: AtomicU64,
+    /// Idle connections that the server has kept.
+    pub(super) kept: AtomicU64,
+}
+
+/// Clients that are connected. Dropping them closes all connections.
+pub(super) struct Clients {
+    over: Arc<AtomicBool>,
+    idle: Vec<TcpStream>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    tally: Arc<Tally>,
+}
+
+/// What one thread of a client knows.
+struct Client {
+    interfaces: Interfaces,
+    over: Arc<AtomicBool>,
+    tally: Arc<Tally>,
+    /// Clients that have had an answer.
+    ready: Arc<AtomicU64>,
+    number: u32,
+}
+
+type Body = fn(&Client) -> io::Result<()>;
+
+impl Clients {
+    /// Connects all clients, and waits until each has had an answer.
+    ///
+    /// # Errors
+    /// If the system refuses a thread or a connection, or an answer does not arrive.
+    pub(super) fn connect(wanted: Wanted, interfaces: Interfaces, tally: &Arc<Tally>) -> Result<Clients, Failure> {
+        raise_descriptors(wanted)?;
+        let (over, ready) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let mut clients = Clients { over, idle: Vec::new(), threads: Vec::new(), tally: tally.clone() };
+        let failed = |error| Failure::environment(format_args!("a client of the page: {error}"));
+        for _ in 0..wanted.idle {
+            clients.idle.push(TcpStream::connect(interfaces.page).map_err(failed)?);
+        }
+        let kinds: [(u32, Body); 3] =
+            [(wanted.pages, Client::view), (wanted.busy, Client::ask), (wanted.logins, Client::try_logins)];
+        for (count, body) in kinds {
+            for number in 0..count {
+                let (over, tally, ready) = (clients.over.clone(), tally.clone(), ready.clone());
+                let client = Client { interfaces, over, tally, ready, number };
+                let spawned = thread::Builder::new().name("client".to_owned()).spawn(move || body(&client));
+                clients.threads.push(spawned.map_err(failed)?);
+            }
+        }
+        let (all, begun) = (clients.threads.len() as u64, Instant::now());
+        while ready.load(Ordering::Relaxed) < all {
+            if let Some(ended) = clients.threads.iter().position(JoinHandle::is_finished) {
+                let ended = clients.threads.swap_remove(ended).join();
+                return Err(failed(ended.ok().and_then(Result::err).unwrap_or_else(|| ErrorKind::Other.into())));
+            }
+            if begun.elapsed() > TIME_LIMIT {
+                let ready = ready.load(Ordering::Relaxed);
+                return Err(Failure::environment(format_args!(
+                    "{ready} of {all} clients have had an answer after {} s; ask for fewer",
+                    TIME_LIMIT.as_secs()
+                )));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(clients)
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let is_open = |stream: &&TcpStream| {
+            let waits = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
+            waits.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        };
+        self.tally.kept.fetch_max(self.idle.iter().filter(is_open).count() as u64, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Client {
+    fn goes_on(&self) -> bool {
+        !self.over.load(Ordering::Relaxed)
+    }
+
+    /// Counts this client as ready at its first answer.
+    fn is_answered(&self, answered: &mut bool) {
+        if !std::mem::replace(answered, true) {
+            self.ready.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Does as the page in a browser: reads its files and the map, and then the events.
+    fn view(&self) -> io::Result<()> {
+        let mut http = Http::connect(self.interfaces.page)?;
+        for path in ["/", "/api/v1/me", "/api/v1/graph", "/api/v1/show/ports"] {
+            let status = http.request(&format!("GET {path}"), "", self)?;
+            if status != 200 {
+                return Err(io::Error::other(format!("{path} was answered with status {status}")));
+            }
+        }
+        http.send("GET /api/v1/events", "")?;
+        let (mut answered, mut line) = (false, Vec::new());
+        while http.line(&mut line, self)? {
+            if line.starts_with(b"event:") {
+                self.tally.events.fetch_add(1, Ordering::Relaxed);
+                self.is_answered(&mut answered);
+            }
+        }
+        match self.goes_on() {
+            true => Err(io::Error::other("the stream of events ended")),
+            false => Ok(()),
+        }
+    }
+
+    /// Reads the table of ports as fast as it is answered.
+    fn ask(&self) -> io::Result<()> {
+        let (mut http, mut answered) = (None, false);
+        while self.goes_on() {
+            let connection = match &mut http {
+                Some(connection) => connection,
+                none => none.insert(Http::connect(self.interfaces.page)?),
+            };
+            match connection.request("GET /api/v1/show/ports", "", self) {
+                Ok(200) => _ = self.tally.answers.fetch_add(1, Ordering::Relaxed),
+                outcome => {
+                    self.tally.refused.fetch_add(1, Ordering::Relaxed);
+                    if outcome.is_err() {
+                        http = None;
+                    }
+                }
+            }
+            self.is_answered(&mut answered);
+        }
+        Ok(())
+    }
+
+    /// Tries a wrong password over REST, or breaks a connection of SSH in its key exchange.
+    fn try_logins(&self) -> io::Result<()> {
+        let mut answered = false;
+        while self.goes_on() {
+            let outcome = if self.number.is_multiple_of(2) { self.wrong_password() } else { self.broken_ssh() };
+            match outcome {
+                Ok(()) => _ = self.tally.logins.fetch_add(1, Ordering::Relaxed),
+                // The server may close a connection without an answer while it refuses a flood.
+                Err(_) => thread::sleep(Duration::from_millis(1)),
+            }
+            self.is_answered(&mut answered);
+        }
+        Ok(())
+    }
+
+    fn wrong_password(&self) -> io::Result<()> {
+        // The user is admin, and the password is wrong.
+        let fields = "Authorization: Basic YWRtaW46d3Jvbmc=\r\nContent-Length: 0\r\n";
+        Http::connect(self.interfaces.rest)?.request("POST /rest/login", fields, self).map(drop)
+    }
+
+    fn broken_ssh(&self) -> io::Result<()> {
+        let mut http = Http::connect(self.interfaces.ssh)?;
+        let mut line = Vec::new();
+        http.line(&mut line, self)?;
+        let stream = http.stream.get_mut();
+        stream.write_all(b"SSH-2.0-broken\r\n")?;
+        stream.write_all(&[0xa5; 64])
+    }
+}
+
+/// A connection of HTTP 1.1.
+struct Http {
+    stream: BufReader<TcpStream>,
+    host: SocketAddr,
+}
+
+impl Http {
+    fn connect(address: SocketAddr) -> io::Result<Http> {
+        let stream = TcpStream::connect_timeout(&address, TIME_LIMIT)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(CHECK_INTERVAL))?;
+        stream.set_write_timeout(Some(TIME_LIMIT))?;
+        Ok(Http { stream: BufReader::new(stream), host: address })
+    }
+
+    fn send(&mut self, request: &str, fields: &str) -> io::Result<()> {
+        let head = format!("{request} HTTP/1.1\r\nHost: {}\r\n{fields}\r\n", self.host);
+        self.stream.get_mut().write_all(head.as_bytes())
+    }
+
+    /// Sends a request, reads the whole response, and returns its status.
+    fn request(&mut self, request: &str, fields: &str, client: &Client) -> io::Result<u16> {
+        self.send(request, fields)?;
+        let broken = || io::Error::new(ErrorKind::InvalidData, "no response of HTTP");
+        let mut line = Vec::new();
+        let mut next = |http: &mut Http| match http.line(&mut line, client)? {
+            true => Ok(String::from_utf8_lossy(&line).trim_end().to_ascii_lowercase()),
+            false => Err(io::Error::from(ErrorKind::UnexpectedEof)),
+        };
+        let status = next(self)?.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
+        let mut length = 0;
+        loop {
+            let field = next(self)?;
+            if field.is_empty() {
+                break;
+            }
+            if let Some(value) = field.strip_prefix("content-length:") {
+                length = value.trim().parse::<u64>().ok().filter(|&bytes| bytes < MAX_BODY_BYTES).ok_or_else(broken)?;
+            }
+        }
+        let mut left = length;
+        while left > 0 {
+            match io::copy(&mut (&mut self.stream).take(left), &mut io::sink()) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(bytes) => left -= bytes,
+                Err(error) if is_late(&error) && client.goes_on() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(status)
+    }
+
+    /// Reads a line. Returns false at the end of the stream, or if the client has to end.
+    fn line(&mut self, line: &mut Vec<u8>, client: &Client) -> io::Result<bool> {
+        line.clear();
+        loop {
+            match self.stream.read_until(b'\n', line) {
+                Ok(_) => return Ok(!line.is_empty()),
+                Err(error) if !is_late(&error) => return Err(error),
+                Err(_) if client.goes_on() => {}
+                Err(_) => return Ok(false),
+            }
+        }
+    }
+}
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// Lets this process open a descriptor for each client.
+fn raise_descriptors(wanted: Wanted) -> Result<(), Failure> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let needed = u64::from(wanted.pages + wanted.idle + wanted.busy + wanted.logins) + OTHER_DESCRIPTORS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let raised = Rlimit { current: Some(needed), maximum: limit.maximum };
+        setrlimit(Resource::Nofile, raised).map_err(|error| {
+            Failure::environment(format_args!("{needed} descriptors are necessary ({error}); raise `ulimit -n`"))
+        })?;
+    }
+    Ok(())
+}
