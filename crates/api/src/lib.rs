@@ -9,6 +9,7 @@
 //! - [`control`]: requests to a running instance and its replies.
 //! - [`graph`]: the drawing of a lab, with positions.
 //! - [`metrics`]: formats of metrics.
+//! - [`json`]: reader of JSON.
 //! - [`inject`]: rules that inject faults into frames.
 
 #![warn(missing_docs)]
@@ -21,6 +22,7 @@ pub mod control;
 pub mod fcoe;
 pub mod graph;
 pub mod inject;
+pub mod json;
 pub mod metrics;
 pub mod results;
 pub mod view;

@@ -102,7 +102,7 @@ pub fn all() -> Vec<Running> {
 }
 
 fn read(path: &Path) -> Option<Running> {
-    let running: Running = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let running: Running = sanloom_api::json::from_slice(&fs::read(path).ok()?).ok()?;
     if running.is_alive() && Control::answers(&running.control) {
         return Some(running);
     }

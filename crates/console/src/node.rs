@@ -22,7 +22,7 @@ impl Node {
     /// # Errors
     /// If the value cannot be written as JSON.
     pub fn of(value: &impl Serialize) -> serde_json::Result<Node> {
-        serde_json::from_slice(&serde_json::to_vec(value)?)
+        serde_json::from_str(&serde_json::to_string(value)?)
     }
 }
 

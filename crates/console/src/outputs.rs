@@ -207,7 +207,7 @@ impl Outputs {
             let text = format!("<pre>{}</pre>\n", escape(&text));
             plain_page(name, "", &[], vec![("result", "Result", text), ("rows", "Rows", rows)])
         };
-        self.write_files(name, value, value, page)?;
+        self.write_files(name, value, value, &page)?;
         if self.is_stdout() { Ok(()) } else { output::print(&text) }
     }
 
@@ -221,15 +221,9 @@ impl Outputs {
         name: &str,
         value: &impl Serialize,
         rows: &impl Serialize,
-        page: impl Fn() -> String,
+        page: &dyn Fn() -> String,
     ) -> Result<(), Failure> {
-        if let Some(folder) = &self.out.out {
-            let path = |extension: &str| folder.join(format!("{name}.{extension}"));
-            output::written(file::write(&path("json"), |out| json::write_value(out, value)))?;
-            output::written(file::write(&path("csv"), |out| Rows::of(rows)?.write_csv(out)))?;
-            output::written(file::write_text(&path("html"), &page()))?;
-        }
-        self.write_options(value, rows, page)
+        self.write_all(Some(name), &|out| json::write_value(out, value), &|| Rows::of(rows), page)
     }
 
     /// Like [`Outputs::write_files`], without the folder.
@@ -240,13 +234,33 @@ impl Outputs {
         &self,
         value: &impl Serialize,
         rows: &impl Serialize,
-        page: impl FnOnce() -> String,
+        page: &dyn Fn() -> String,
     ) -> Result<(), Failure> {
-        self.json.write(value)?;
+        self.write_all(None, &|out| json::write_value(out, value), &|| Rows::of(rows), page)
+    }
+
+    /// Writes all requested forms but text, and those of the folder if a name is given. Each type
+    /// of results has its own copy of the functions above, so this is the longer part.
+    fn write_all(
+        &self,
+        name: Option<&str>,
+        write_json: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+        rows: &dyn Fn() -> io::Result<Rows>,
+        page: &dyn Fn() -> String,
+    ) -> Result<(), Failure> {
+        if let (Some(folder), Some(name)) = (&self.out.out, name) {
+            let path = |extension: &str| folder.join(format!("{name}.{extension}"));
+            output::written(file::write(&path("json"), write_json))?;
+            output::written(file::write(&path("csv"), |out| rows()?.write_csv(out)))?;
+            output::written(file::write_text(&path("html"), &page()))?;
+        }
+        if let Some(path) = &self.json.json {
+            output::written(file::write(path, write_json))?;
+        }
         self.html.write(page)?;
         self.csv.write(|out| match self.csv.is_json_lines() {
-            true => Rows::of(rows)?.write_json_lines(out),
-            false => Rows::of(rows)?.write_csv(out),
+            true => rows()?.write_json_lines(out),
+            false => rows()?.write_csv(out),
         })
     }
 

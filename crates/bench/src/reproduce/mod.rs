@@ -117,7 +117,7 @@ impl ResultArgs {
             output::written(file::write(&numbers("csv"), |out| Rows::of(rows)?.write_csv(out)))?;
             output::written(file::write_text(&folder.join("report.html"), &page()))?;
         }
-        self.outputs.write_options(value, rows, page)
+        self.outputs.write_options(value, rows, &page)
     }
 
     /// Writes verdicts as [`ResultArgs::write`] does, prints their table, and judges them.

@@ -141,8 +141,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Reads results from a JSON file or from the report folder with `results.json`.
-/// Reads the results of a run, from a JSON file or a report folder.
+/// What every version of the results has. Other JSON has neither member.
+#[derive(serde::Deserialize, Default)]
+struct Head {
+    totals: Option<serde::de::IgnoredAny>,
+    schema_version: Option<serde_json::Value>,
+}
+
+/// Reads the results of a run, from a JSON file or from the report folder with `results.json`.
 ///
 /// # Errors
 /// The file cannot be read, or holds no results of this version.
@@ -156,14 +162,19 @@ pub(super) fn read_results(path: &Path) -> Result<Results, Failure> {
             _ => Failure::environment(message),
         }
     })?;
-    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| {
-        Failure::usage(format_args!("{shown} is not JSON: {error}; write results with `sanloom sim LAB --json=FILE`"))
-    })?;
-    if value.get("totals").is_none() {
+    let head = match sanloom_api::json::from_slice(&bytes) {
+        Ok(head) => head,
+        Err(error) if error.is_data() => Head::default(),
+        Err(error) => {
+            let remedy = "write results with `sanloom sim LAB --json=FILE`";
+            return Err(Failure::usage(format_args!("{shown} is not JSON: {error}; {remedy}")));
+        }
+    };
+    if head.totals.is_none() {
         let remedy = "write results with `sanloom sim LAB --json=FILE`";
         return Err(Failure::usage(format_args!("{shown} is not the results of a run: it has no `totals`; {remedy}")));
     }
-    let version = value.get("schema_version").and_then(serde_json::Value::as_u64);
+    let version = head.schema_version.as_ref().and_then(serde_json::Value::as_u64);
     if version != Some(u64::from(SCHEMA_VERSION)) {
         let version =
             version.map_or_else(|| "no schema_version".to_owned(), |version| format!("schema_version {version}"));
@@ -171,7 +182,7 @@ pub(super) fn read_results(path: &Path) -> Result<Results, Failure> {
             "{shown} has {version}, and this program reads {SCHEMA_VERSION}; repeat the run with this program"
         )));
     }
-    serde_json::from_value(value)
+    sanloom_api::json::from_slice(&bytes)
         .map_err(|error| Failure::usage(format_args!("{shown} is not the results of a run: {error}")))
 }
 

@@ -26,8 +26,11 @@ impl Rows {
     /// # Errors
     /// If the value cannot be written as JSON.
     pub fn of(value: &impl Serialize) -> io::Result<Rows> {
-        let node = Node::of(value)?;
-        let found = rows_of("", &node);
+        Ok(Rows::of_node(&Node::of(value)?))
+    }
+
+    fn of_node(node: &Node) -> Rows {
+        let found = rows_of("", node);
         let mut columns: Vec<String> = Vec::new();
         for (name, _) in found.iter().flatten() {
             if !columns.contains(name) {
@@ -39,7 +42,7 @@ impl Rows {
             found.map_or(Value::Null, |(_, value)| value.clone())
         };
         let rows = found.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
-        Ok(Rows { columns, rows })
+        Rows { columns, rows }
     }
 
     /// Writes the columns and the rows as CSV.

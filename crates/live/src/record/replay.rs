@@ -89,7 +89,7 @@ pub fn head(input: &mut impl BufRead) -> Result<Head, ReplayError> {
     let mut line = Vec::new();
     io::Read::take(input, MAX_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
     let wrong = |error: serde_json::Error| ReplayError::Line { line: 1, reason: error.to_string() };
-    let head: Head = serde_json::from_slice(&line).map_err(wrong)?;
+    let head: Head = sanloom_api::json::from_slice(&line).map_err(wrong)?;
     match head.sanloom_recording {
         version if version > VERSION => Err(ReplayError::Newer(version)),
         _ => Ok(head),
@@ -112,7 +112,7 @@ pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replay
             break;
         }
         let wrong = |reason: String| ReplayError::Line { line, reason };
-        let parsed: Line = match serde_json::from_slice(&text) {
+        let parsed: Line = match sanloom_api::json::from_slice(&text) {
             Ok(parsed) => parsed,
             Err(_) if text.len() == MAX_LINE_BYTES => return Err(wrong("it is longer than 64 MiB".to_owned())),
             Err(_) if text.last() != Some(&b'\n') => {

@@ -175,7 +175,7 @@ pub(super) fn decoded(text: &str) -> Option<String> {
 }
 
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    serde_json::from_slice(body)
+    sanloom_api::json::from_slice(body)
         .map_err(|error| failed(StatusCode::BAD_REQUEST, &format!("the body is no valid request: {error}")).into())
 }
 

@@ -294,7 +294,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(path) = &args.plot {
         output::written(file::write_text(path, &drawing::page(&report)))?;
     }
-    args.outputs.write_files("io", &report, &report.cells, || drawing::page(&report))?;
+    args.outputs.write_files("io", &report, &report.cells, &|| drawing::page(&report))?;
     if args.outputs.is_stdout() { Ok(()) } else { output::print(&report.text()) }
 }
 

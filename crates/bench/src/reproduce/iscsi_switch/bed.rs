@@ -302,7 +302,7 @@ impl Bed {
     pub(super) fn volume(&self, switch: &str, volume: &str) -> Result<Option<VolumeRow>, Failure> {
         let output = program()?.args(["volume", "show"]).arg(self.lab(switch)).arg("--json").output();
         let output = output.map_err(|error| failed("cannot start this program", error))?;
-        let view: Option<View> = serde_json::from_slice(&output.stdout).ok();
+        let view: Option<View> = sanloom_api::json::from_slice(&output.stdout).ok();
         Ok(match view.map(|view| view.table) {
             Some(Table::Volumes(table)) => table.volumes.into_iter().find(|row| row.name == volume),
             _ => None,

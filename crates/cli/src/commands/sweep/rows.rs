@@ -78,7 +78,7 @@ impl RowFile {
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         for (number, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
             let number = number + 1;
-            let line: Line = serde_json::from_slice(line).map_err(|error| {
+            let line: Line = sanloom_api::json::from_slice(line).map_err(|error| {
                 Failure::usage(format_args!(
                     "line {number} of {} is not a row of a sweep: {error}; choose another name for --out",
                     path.display()

@@ -77,7 +77,7 @@ impl Store {
     fn read(&mut self, text: &[u8], path: &Path) -> Result<u64, Failure> {
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         for (number, line) in (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n')) {
-            let line: Line = serde_json::from_slice(line).map_err(|error| {
+            let line: Line = sanloom_api::json::from_slice(line).map_err(|error| {
                 Failure::usage(format_args!(
                     "line {number} of {} is not a trial: {error}; choose another folder for --out",
                     path.display()
