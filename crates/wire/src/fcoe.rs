@@ -145,9 +145,9 @@ pub fn addresses(pdu: &[u8]) -> Option<(FcId, FcId, u16)> {
     Some((id(offset::D_ID), id(offset::S_ID), ox_id))
 }
 
-/// Appends an Ethernet frame that carries a Fibre Channel frame; the CRC is computed, and
-/// the delimiters are those of [`Sof::of`] and [`Eof::of`]. The data field must not exceed the limit
-/// of a frame.
+/// Appends an Ethernet frame that carries a Fibre Channel frame; the CRC is computed, and the
+/// delimiters are those of [`Sof::of`] and [`Eof::of`]. The data field must not exceed the limit of
+/// a frame.
 pub fn encapsulate(to: MacAddr, from: MacAddr, tag: Option<VlanTag>, frame: &Frame, out: &mut Vec<u8>) {
     EtherHeader { to, from, tag, ether_type: EtherType::FCOE }.emit(out);
     out.put_zeros(HEAD_BYTES - 1);
