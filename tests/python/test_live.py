@@ -148,12 +148,12 @@ def test_a_page_with_users_needs_the_password_of_one_whose_role_permits_the_requ
 
     with up(tmp_path, before=users) as (_, page):
         for user, password in ((None, None), ("ada", "secret of bob"), ("eve", "secret of ada")):
-            with pytest.raises((ConnectionError, sanloom.RequestError)):
+            with pytest.raises(ConnectionError):
                 sanloom.connect(page, user=user, password=password)
         ada = sanloom.connect(page, user="ada", password="secret of ada")
         bob = sanloom.connect(page, user="bob", password="secret of bob")
         assert ada.show("ports").table().to_dict() == bob.show("ports").table().to_dict()
-        with pytest.raises((ConnectionError, sanloom.RequestError)):
+        with pytest.raises(sanloom.RequestError):
             bob.set_port("sw1:0", enabled=False)
         ada.set_port("sw1:0", enabled=False)
         assert ada.show("ports").table().to_dict()["dark"][0] == "disabled"

@@ -8,7 +8,7 @@ use sanloom_console::output;
 use sanloom_fc::san::Lab;
 use sanloom_lab::topology;
 use sanloom_live::capture::FrameSink;
-use sanloom_live::control::{Control, LocalClient};
+use sanloom_live::control::{Control, LocalClient, NoAnswer};
 use sanloom_surface::server::users::Users;
 use sanloom_surface::server::{Bytes, Listen, Server, THREADS, Unusable, tls};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
@@ -21,7 +21,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time in which the loop of an instance has to answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -31,8 +31,6 @@ const COMMIT_LIMIT: Duration = Duration::from_secs(120);
 /// Maximum number of changes of the zones that wait at a time. Each occupies a thread of a server,
 /// which has one more than this, so that other requests are still answered.
 const MAX_COMMITS: usize = THREADS - 1;
-/// Changes of the zones that wait in this process.
-static COMMITS: AtomicUsize = AtomicUsize::new(0);
 
 /// Options of the page.
 #[derive(clap::Args, Debug, Default)]
@@ -227,12 +225,22 @@ impl Drawing {
     }
 }
 
-/// A running instance in this process.
+/// A running instance in this process. Clones are the fabrics of the threads of one server.
+#[derive(Clone)]
 pub struct LiveFabric {
     /// Client of its loop.
-    pub client: LocalClient,
+    client: LocalClient,
     /// Drawing of its lab.
-    pub drawing: Arc<Drawing>,
+    drawing: Arc<Drawing>,
+    /// Changes of the zones that wait in the server.
+    commits: Arc<AtomicUsize>,
+}
+
+impl LiveFabric {
+    /// Returns the fabric of a server without waiting changes.
+    pub fn new(client: LocalClient, drawing: Arc<Drawing>) -> LiveFabric {
+        LiveFabric { client, drawing, commits: Arc::default() }
+    }
 }
 
 /// True for a request that is answered when the whole fabric has new zones.
@@ -243,34 +251,33 @@ fn changes_zones(request: &Request) -> bool {
 }
 
 /// A change of the zones that waits. Dropping it lets another one wait.
-struct Commit;
+struct Commit<'a>(&'a AtomicUsize);
 
-impl Commit {
-    /// Returns `None` if [`MAX_COMMITS`] wait.
-    fn begin() -> Option<Commit> {
+impl Commit<'_> {
+    /// Returns `None` if [`MAX_COMMITS`] wait in the server.
+    fn begin(commits: &AtomicUsize) -> Option<Commit<'_>> {
         let more = |waiting| (waiting < MAX_COMMITS).then_some(waiting + 1);
-        COMMITS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Commit)
+        commits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Commit(commits))
     }
 }
 
-impl Drop for Commit {
+impl Drop for Commit<'_> {
     fn drop(&mut self) {
-        COMMITS.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Fabric for LiveFabric {
     fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
         if !changes_zones(&request) {
-            return self.client.ask(request, None, LIMIT).ok_or(Busy);
+            return self.client.ask(request, None, LIMIT).map_err(|_| Busy);
         }
-        let _commit = Commit::begin().ok_or(Busy)?;
-        let asked = Instant::now();
+        let _commit = Commit::begin(&self.commits).ok_or(Busy)?;
         match self.client.ask(request, None, COMMIT_LIMIT) {
-            Some(answer) => Ok(answer),
-            None if asked.elapsed() < COMMIT_LIMIT => Err(Busy),
+            Ok(answer) => Ok(answer),
+            Err(NoAnswer::Ended) => Err(Busy),
             // The change goes on, so "try again" would be wrong.
-            None => Ok(Answer::Failed(RequestError::environment(format!(
+            Err(NoAnswer::Late) => Ok(Answer::Failed(RequestError::environment(format!(
                 "the change of the zones has not ended after {} s, and goes on; read the zones before the next change",
                 COMMIT_LIMIT.as_secs()
             )))),
@@ -279,7 +286,7 @@ impl Fabric for LiveFabric {
 
     fn capture(&mut self, port: &str, sink: Box<dyn Write + Send>) -> Result<Answer, Busy> {
         let request = Request::Capture { link: port.to_owned(), file: Some("(stream)".to_owned()) };
-        self.client.ask(request, Some(FrameSink(sink)), LIMIT).ok_or(Busy)
+        self.client.ask(request, Some(FrameSink(sink)), LIMIT).map_err(|_| Busy)
     }
 
     fn graph(&mut self) -> Result<Arc<Graph>, Busy> {
@@ -327,8 +334,8 @@ fn login_of_user() -> Login {
 /// # Errors
 /// As [`WebArgs::serve`].
 pub fn serve_run(args: &WebArgs, drawing: Drawing, control: &Control) -> Result<Option<Page>, Failure> {
-    let (client, drawing) = (control.local(), Arc::new(drawing));
-    let connect: Connect = Arc::new(move || Box::new(LiveFabric { client: client.clone(), drawing: drawing.clone() }));
+    let fabric = LiveFabric::new(control.local(), Arc::new(drawing));
+    let connect: Connect = Arc::new(move || Box::new(fabric.clone()));
     let page = args.serve(&login_of_user(), Source { connect, kind: "simulated", results: Vec::new() })?;
     if let Some(page) = &page {
         output::note(&format!("The page is at {}.", page.url()));
@@ -343,10 +350,13 @@ mod tests {
 
     #[test]
     fn changes_of_the_zones_leave_a_thread_of_each_server_to_other_requests() {
-        let mut waiting: Vec<Commit> = std::iter::from_fn(Commit::begin).take(THREADS).collect();
+        let servers = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        let fill = |server| std::iter::from_fn(|| Commit::begin(server)).take(THREADS).collect::<Vec<Commit<'_>>>();
+        let mut waiting = fill(&servers[0]);
         assert_eq!(waiting.len(), THREADS - 1);
+        assert_eq!(fill(&servers[1]).len(), THREADS - 1, "one server takes nothing from another one");
         waiting.pop();
-        assert!(Commit::begin().is_some());
+        assert!(Commit::begin(&servers[0]).is_some());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -145,13 +145,27 @@ impl Drop for Control {
 #[derive(Clone)]
 pub struct LocalClient(RequestSender);
 
+/// Reason why a request has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoAnswer {
+    /// The loop has ended.
+    Ended,
+    /// The time limit is over. The loop may still process the request.
+    Late,
+}
+
 impl LocalClient {
-    /// Sends a request and returns its answer. Returns `None` if the loop has ended, or does not
-    /// answer within `limit`.
-    pub fn ask(&self, request: Request, sink: Option<FrameSink>, limit: Duration) -> Option<Answer> {
+    /// Sends a request and returns its answer.
+    ///
+    /// # Errors
+    /// The loop has ended, or does not answer within `limit`.
+    pub fn ask(&self, request: Request, sink: Option<FrameSink>, limit: Duration) -> Result<Answer, NoAnswer> {
         let (answer, receiver) = channel();
-        self.0.send(ControlRequest { request, sink, answer })?;
-        receiver.recv_timeout(limit).ok()
+        self.0.send(ControlRequest { request, sink, answer }).ok_or(NoAnswer::Ended)?;
+        receiver.recv_timeout(limit).map_err(|error| match error {
+            RecvTimeoutError::Timeout => NoAnswer::Late,
+            RecvTimeoutError::Disconnected => NoAnswer::Ended,
+        })
     }
 }
 

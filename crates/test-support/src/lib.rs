@@ -1,6 +1,7 @@
 //! Helpers for the tests of several crates: foreign programs, browsers, processes, guests,
 //! captures, and waits with time limits.
 
+pub mod alone;
 pub mod browser;
 pub mod guest;
 pub mod ports;

@@ -24,6 +24,20 @@ pub fn try_run(program: &str, arguments: &[&str]) -> (bool, String, String) {
     (status.success(), text(stdout), text(stderr))
 }
 
+/// Names of the exports of an NBD server, in its order. `uri` is that of any export.
+pub fn exports(uri: &str) -> Vec<String> {
+    let listed = run("nbdinfo", &["--list", "--json", uri]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap_or_else(|error| panic!("{error}: {listed}"));
+    let names = listed["exports"].as_array().into_iter().flatten().map(|export| &export["export-name"]);
+    names.map(|name| name.as_str().unwrap_or_else(|| panic!("{listed}")).to_owned()).collect()
+}
+
+/// URI of the first export of an NBD server.
+pub fn first_export(socket: &Path) -> String {
+    let names = exports(&uri(socket, ""));
+    uri(socket, names.first().unwrap_or_else(|| panic!("no export at {}", socket.display())))
+}
+
 /// URI of an NBD export for libnbd and QEMU.
 pub fn uri(socket: &Path, export: &str) -> String {
     format!("nbd+unix:///{export}?socket={}", socket.display())

@@ -1,6 +1,8 @@
 //! Frame delimiters (FC-FS, ordered sets; RFC 3643, section 5.3): [`Sof`] and [`Eof`]. Each has a
 //! code for encapsulations and an ordered set for native links.
 
+use crate::header::{FCtl, FcType, Header};
+use crate::id::FcId;
 use std::fmt;
 
 /// An ordered set of a native link. K28.5 is written as BC.
@@ -92,6 +94,18 @@ pub enum Disparity {
 }
 
 impl Sof {
+    /// SOF of a frame that this process originates: class F between switches, and class 3 for all
+    /// others. Both ends are switches if they exchange SW_ILS, or if both addresses are those of
+    /// domain controllers or of fabric controllers.
+    pub fn of(header: &Header) -> Sof {
+        let controllers = header.s_id.is_domain_controller() && header.d_id.is_domain_controller();
+        let ports = [header.s_id, header.d_id] == [FcId::FABRIC_CONTROLLER; 2];
+        match header.fc_type == FcType::SW_ILS || controllers || ports {
+            true => Sof::F,
+            false => Sof::class_3(header.seq_cnt == 0),
+        }
+    }
+
     /// SOF of a class 3 frame: SOFi3 for the first frame of a sequence, SOFn3 for later frames.
     pub const fn class_3(first_of_sequence: bool) -> Sof {
         if first_of_sequence { Sof::I3 } else { Sof::N3 }
@@ -129,6 +143,11 @@ impl Sof {
 }
 
 impl Eof {
+    /// EOF of a frame that this process originates.
+    pub const fn of(header: &Header) -> Eof {
+        Eof::class_3(header.f_ctl.has(FCtl::END_SEQUENCE))
+    }
+
     /// EOF of a valid class 3 frame: EOFt for the last frame of a sequence, EOFn for earlier
     /// frames.
     pub const fn class_3(last_of_sequence: bool) -> Eof {

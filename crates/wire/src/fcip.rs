@@ -36,8 +36,6 @@ pub const DELIMITER_BYTES: usize = 4;
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + 2 * DELIMITER_BYTES;
 /// Permitted lengths, in words (RFC 3821, section 5.6.2).
 pub const WORDS: std::ops::RangeInclusive<u16> = 15..=545;
-/// Length of the longest encapsulated frame, in bytes.
-pub const MAX_BYTES: usize = *WORDS.end() as usize * WORD_BYTES;
 
 const WORD_BYTES: usize = 4;
 const SPECIAL_WORDS: u16 = 19;
@@ -174,7 +172,11 @@ pub struct Encapsulated<'a> {
 impl<'a> Encapsulated<'a> {
     /// Reads a whole encapsulated frame from the start of `data`. The CRC is not checked.
     pub fn parse(data: &'a [u8]) -> Result<Encapsulated<'a>, ParseError> {
-        let head = Head::parse(data)?;
+        Encapsulated::behind(Head::parse(data)?, data)
+    }
+
+    /// As [`parse`](Self::parse), with the header that was read from the start of `data`.
+    pub fn behind(head: Head, data: &'a [u8]) -> Result<Encapsulated<'a>, ParseError> {
         if head.is_special() {
             return Err(ParseError::Unsupported { field: "FCIP flags of a frame", got: head.flags.into() });
         }
@@ -233,23 +235,18 @@ fn head(content: usize, flags: u8, stamp: Stamp) -> Head {
     Head { flags, words, stamp }
 }
 
-/// Appends a frame in its encapsulation; the CRC is computed. Frames between switches get class F
-/// delimiters, all others class 3.
+/// Appends a frame in its encapsulation; the CRC is computed, and the delimiters are those of
+/// [`Sof::of`] and [`Eof::of`].
 pub fn encapsulate(stamp: Stamp, frame: &Frame, out: &mut Vec<u8>) {
-    let header = &frame.header;
-    let between_switches = header.fc_type == FcType::SW_ILS
-        || header.s_id.is_domain_controller() && header.d_id.is_domain_controller()
-        || header.s_id == FcId::FABRIC_CONTROLLER && header.d_id == FcId::FABRIC_CONTROLLER;
-    let sof = if between_switches { Sof::F } else { Sof::class_3(header.seq_cnt == 0) };
     let mut bytes = Vec::with_capacity(frame.encoded_len());
     frame.emit(&mut bytes);
     Encapsulated {
         flags: 0,
         stamp,
-        sof_code: sof.code(),
+        sof_code: Sof::of(&frame.header).code(),
         frame: &bytes,
         crc: crc_bytes(&bytes),
-        eof_code: Eof::class_3(header.f_ctl.has(FCtl::END_SEQUENCE)).code(),
+        eof_code: Eof::of(&frame.header).code(),
     }
     .emit(out);
 }

@@ -20,7 +20,7 @@ use crate::delimiter::{Eof, Sof};
 use crate::error::ParseError;
 use crate::ether::{EtherHeader, EtherType, MacAddr, VlanTag};
 use crate::frame::Frame;
-use crate::header::{FCtl, FcType, HEADER_BYTES, Header};
+use crate::header::{HEADER_BYTES, Header};
 use crate::id::FcId;
 
 /// An FCoE PDU: the payload of an Ethernet frame of type [`EtherType::FCOE`].
@@ -78,13 +78,25 @@ impl<'a> Fcoe<'a> {
 
     /// Appends the PDU with the stored CRC.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.reserve(self.encoded_len());
-        out.put_zeros(HEAD_BYTES - 1);
-        out.put_u8(self.sof_code);
-        out.extend_from_slice(self.frame);
-        out.extend_from_slice(&self.crc);
-        out.put_u8(self.eof_code);
-        out.put_zeros(TAIL_BYTES - CRC_BYTES - 1);
+        let start = out.len();
+        out.put_zeros(self.encoded_len());
+        let _ = self.put(&mut out[start..]);
+    }
+
+    /// Writes the PDU with the stored CRC to the start of `out`. Returns its length; `None` if
+    /// `out` is shorter.
+    #[must_use]
+    pub fn put(&self, out: &mut [u8]) -> Option<usize> {
+        let len = self.encoded_len();
+        let (head, rest) = out.get_mut(..len)?.split_at_mut(HEAD_BYTES);
+        let (frame, tail) = rest.split_at_mut(self.frame.len());
+        head.fill(0);
+        head[HEAD_BYTES - 1] = self.sof_code;
+        frame.copy_from_slice(self.frame);
+        tail.fill(0);
+        tail[..CRC_BYTES].copy_from_slice(&self.crc);
+        tail[CRC_BYTES] = self.eof_code;
+        Some(len)
     }
 
     /// Number of bytes that [`emit`](Self::emit) appends.
@@ -133,23 +145,17 @@ pub fn addresses(pdu: &[u8]) -> Option<(FcId, FcId, u16)> {
     Some((id(offset::D_ID), id(offset::S_ID), ox_id))
 }
 
-/// Appends an Ethernet frame that carries a Fibre Channel frame; the CRC is computed. Frames
-/// between switches get class F delimiters, all others class 3. The data field must not exceed the
-/// limit of a frame.
+/// Appends an Ethernet frame that carries a Fibre Channel frame; the CRC is computed, and the
+/// delimiters are those of [`Sof::of`] and [`Eof::of`]. The data field must not exceed the limit of
+/// a frame.
 pub fn encapsulate(to: MacAddr, from: MacAddr, tag: Option<VlanTag>, frame: &Frame, out: &mut Vec<u8>) {
     EtherHeader { to, from, tag, ether_type: EtherType::FCOE }.emit(out);
-    let header = &frame.header;
-    let sof = match header.fc_type {
-        FcType::SW_ILS => Sof::F,
-        _ if header.s_id.is_domain_controller() && header.d_id.is_domain_controller() => Sof::F,
-        _ => Sof::class_3(header.seq_cnt == 0),
-    };
     out.put_zeros(HEAD_BYTES - 1);
-    out.put_u8(sof.code());
+    out.put_u8(Sof::of(&frame.header).code());
     let start = out.len();
     frame.emit(out);
     let crc = crc_bytes(&out[start..]);
     out.extend_from_slice(&crc);
-    out.put_u8(Eof::class_3(header.f_ctl.has(FCtl::END_SEQUENCE)).code());
+    out.put_u8(Eof::of(&frame.header).code());
     out.put_zeros(TAIL_BYTES - CRC_BYTES - 1);
 }

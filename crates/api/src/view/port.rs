@@ -186,6 +186,8 @@ pub struct FcipRow {
     pub closed: u64,
     /// Frames dropped because they were older than R_A_TOV.
     pub stale: u64,
+    /// Frames delivered without a time stamp, so that their age is unknown.
+    pub unstamped: u64,
     /// LKAs sent.
     pub keep_alives: u64,
     /// Age of the oldest delivered frame, in milliseconds.

@@ -204,9 +204,8 @@ fn page(
 ) -> Result<(Option<crate::web::Page>, Arc<crate::web::Drawing>), Failure> {
     use crate::web::{Drawing, LiveFabric, Source};
     let drawing = Arc::new(Drawing::new(lab, isolated));
-    let (client, of_lab) = (control.local(), drawing.clone());
-    let connect: sanloom_surface::web::Connect =
-        Arc::new(move || Box::new(LiveFabric { client: client.clone(), drawing: of_lab.clone() }));
+    let fabric = LiveFabric::new(control.local(), drawing.clone());
+    let connect: sanloom_surface::web::Connect = Arc::new(move || Box::new(fabric.clone()));
     let kind = if args.simulated { "simulated" } else { "live" };
     let source = Source { connect, kind, results: Vec::new() };
     let page = args.web.serve(login, source)?;
@@ -225,8 +224,8 @@ fn management(
     login: &crate::web::Login,
     drawing: &Arc<crate::web::Drawing>,
 ) -> Result<Option<crate::management::Management>, Failure> {
-    let (client, drawing) = (control.local(), drawing.clone());
-    let connect = move || crate::web::LiveFabric { client: client.clone(), drawing: drawing.clone() };
+    let fabric = crate::web::LiveFabric::new(control.local(), drawing.clone());
+    let connect = move || fabric.clone();
     args.management.serve(login, lab, args.switch.as_deref(), connect)
 }
 

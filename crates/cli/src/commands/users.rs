@@ -1,8 +1,7 @@
 //! `sanloom users`: the users of the page and of the management interfaces of a lab.
 
 use clap::Subcommand;
-use clap::builder::PossibleValuesParser;
-use rustix::process::geteuid;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
@@ -13,11 +12,8 @@ use sanloom_surface::server::users::{Role, Users};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufRead, IsTerminal, Write, stderr, stdin};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Folder that holds the state folder of each service of systemd (`sanloom@LAB.service`).
-const STATES: &str = "/var/lib/sanloom";
 /// Byte of Ctrl-C.
 const INTERRUPT: u8 = 3;
 
@@ -65,7 +61,7 @@ struct AddArgs {
     user: UserArgs,
     /// Permission of the user
     #[arg(long, value_name = "ROLE", default_value = "view", value_parser = roles())]
-    role: String,
+    role: Role,
 }
 
 #[derive(clap::Args, Debug)]
@@ -74,7 +70,7 @@ struct RoleArgs {
     user: UserArgs,
     /// New permission of the user
     #[arg(value_name = "ROLE", value_parser = roles())]
-    role: String,
+    role: Role,
 }
 
 #[derive(clap::Args, Debug)]
@@ -94,8 +90,9 @@ struct UserRow<'a> {
     role: &'static str,
 }
 
-fn roles() -> PossibleValuesParser {
+fn roles() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::word))
+        .try_map(|word| Role::from_word(&word).ok_or_else(|| format!("`{word}` is no role")))
 }
 
 /// Shows or changes the user table.
@@ -112,12 +109,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let password = password()?;
             Table::change(&path, |table| {
                 table.absent(name)?;
-                table.set(name, role(&args.role), &password)
+                table.set(name, args.role, &password)
             })
         }
         What::Remove(args) => {
             let path = path(&args.file, &args.sets)?;
-            Table::read(&path)?.existing(&args.name)?;
             Table::change(&path, |table| {
                 table.existing(&args.name)?;
                 table.users.remove(&args.name);
@@ -127,10 +123,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Role(args) => {
             let name = &args.user.name;
             let path = path(&args.user.file, &args.user.sets)?;
-            Table::read(&path)?.existing(name)?;
             Table::change(&path, |table| {
                 table.existing(name)?;
-                table.users.set_role(name, role(&args.role));
+                table.users.set_role(name, args.role);
                 Ok(())
             })
         }
@@ -146,11 +141,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn role(word: &str) -> Role {
-    // The parser of the command line permits the words of roles only.
-    Role::from_word(word).unwrap_or(Role::View)
-}
-
 fn list(args: &ListArgs) -> Result<(), Failure> {
     let table = Table::read(&path(&args.file, &args.sets)?)?;
     let rows: Vec<UserRow<'_>> = table.users.iter().map(|(name, role)| UserRow { name, role: role.word() }).collect();
@@ -162,24 +152,8 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
 
 /// Path of the user table of a lab. A symbolic link is followed.
 fn path(file: &LabFile, sets: &Sets) -> Result<PathBuf, Failure> {
-    let lab = input::load_running(file, &sets.set)?.lab;
-    let paths = LabPaths::of(&lab);
-    // A service that does not run has its state folder only.
-    let is_of_user = paths.folder() == LabPaths::base().join(&lab.name) && !paths.control(None).exists();
-    let of_service = stopped_service(Path::new(STATES), &lab.name).filter(|_| is_of_user);
-    let path = of_service.unwrap_or_else(|| paths.folder().to_owned()).join("users");
+    let path = LabPaths::users(&input::load_running(file, &sets.set)?.lab);
     Ok(fs::canonicalize(&path).unwrap_or(path))
-}
-
-/// State folder of the service of a lab, if this user may change its files: root, and the user of
-/// the service.
-fn stopped_service(states: &Path, lab: &str) -> Option<PathBuf> {
-    let folder = states.join(lab);
-    // The name of a lab is free text, and must not lead out of the folder.
-    let is_inside = folder.parent() == Some(states) && folder.file_name().is_some_and(|name| name == lab);
-    let owner = fs::metadata(&folder).ok().filter(|found| is_inside && found.is_dir())?.uid();
-    let user = geteuid();
-    (user.is_root() || user.as_raw() == owner).then_some(folder)
 }
 
 /// The user table of a lab.
@@ -323,17 +297,5 @@ mod tests {
         assert_eq!(typed(b"no newline"), Ok("no newline".to_owned()));
         assert_eq!(typed(b"correct\x03horse\n"), Err(io::ErrorKind::Interrupted));
         assert_eq!(typed(b"\xff\n"), Err(io::ErrorKind::InvalidData));
-    }
-
-    #[test]
-    fn the_state_folder_of_a_stopped_service_is_found_by_the_name_of_its_lab() {
-        let states = std::env::temp_dir().join(format!("sanloom-states-{}", std::process::id()));
-        fs::create_dir_all(states.join("san")).expect("a folder");
-        fs::write(states.join("file"), "").expect("a file");
-        let found = stopped_service(&states, "san");
-        let outside = ["..", ".", "", "san/..", "san/../..", "file", "other"].map(|lab| stopped_service(&states, lab));
-        fs::remove_dir_all(&states).expect("the folder");
-        assert_eq!(found, Some(states.join("san")));
-        assert!(outside.iter().all(Option::is_none), "{outside:?}");
     }
 }

@@ -8,13 +8,13 @@ pub const RESYNC_LIMIT_BYTES: usize = 64 << 10;
 
 /// Next step of a reader whose unread bytes a [`Framer`] has inspected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum Step<'a> {
     /// At least this many unread bytes are required, counted from the first one.
     Need(usize),
     /// The first bytes are no frame; skip them and call again.
     Skip(usize),
-    /// The first bytes are a valid encapsulated frame of this length.
-    Frame(usize),
+    /// The first bytes, [`Encapsulated::encoded_len`] of them, are this frame.
+    Frame(Encapsulated<'a>),
     /// The first bytes, as many as the length, are a special frame.
     Special(Special),
     /// No frame was found within [`RESYNC_LIMIT_BYTES`]: close the connection.
@@ -58,11 +58,11 @@ impl Framer {
     }
 
     /// Inspects the unread bytes. The caller skips as many bytes as the step says.
-    pub fn next(&mut self, unread: &[u8]) -> Step {
+    pub fn next<'a>(&mut self, unread: &'a [u8]) -> Step<'a> {
         if self.synchronised {
             match unit(unread) {
                 Unit::Short(needed) => return Step::Need(needed),
-                Unit::Frame(len) => return Step::Frame(len),
+                Unit::Frame(frame) => return Step::Frame(frame),
                 Unit::Special(special) => return Step::Special(special),
                 Unit::Bad => {
                     self.synchronised = false;
@@ -75,44 +75,45 @@ impl Framer {
         self.search(unread)
     }
 
-    fn skip(&mut self, bytes: usize) -> Step {
+    fn skip(&mut self, bytes: usize) -> Step<'static> {
         self.skipped += bytes;
         self.skipped_total += bytes as u64;
         if self.skipped > RESYNC_LIMIT_BYTES { Step::Lost } else { Step::Skip(bytes) }
     }
 
-    fn search(&mut self, unread: &[u8]) -> Step {
+    fn search<'a>(&mut self, unread: &'a [u8]) -> Step<'a> {
         for at in 0..unread.len() {
-            let len = match unit(&unread[at..]) {
+            let frame = match unit(&unread[at..]) {
                 Unit::Bad => continue,
                 // A special frame is expected at the start of a connection only.
                 Unit::Special(_) => continue,
                 Unit::Short(_) if at > 0 => return self.skip(at),
                 Unit::Short(needed) => return Step::Need(needed),
-                Unit::Frame(len) => len,
+                Unit::Frame(frame) => frame,
             };
+            let len = frame.encoded_len();
             let behind = &unread[at + len..];
             if behind.len() < HEADER_BYTES {
                 return if at > 0 { self.skip(at) } else { Step::Need(len + HEADER_BYTES) };
             }
             if Head::parse(behind).is_ok() {
                 self.synchronised = true;
-                return if at > 0 { self.skip(at) } else { Step::Frame(len) };
+                return if at > 0 { self.skip(at) } else { Step::Frame(frame) };
             }
         }
         if unread.is_empty() { Step::Need(HEADER_BYTES) } else { self.skip(unread.len()) }
     }
 }
 
-enum Unit {
+enum Unit<'a> {
     /// The bytes may be a frame; this many are required.
     Short(usize),
-    Frame(usize),
+    Frame(Encapsulated<'a>),
     Special(Special),
     Bad,
 }
 
-fn unit(bytes: &[u8]) -> Unit {
+fn unit(bytes: &[u8]) -> Unit<'_> {
     if bytes.len() < HEADER_BYTES {
         // The first eight bytes of all headers are equal.
         let expected = Head { flags: 0, words: 0, stamp: Default::default() }.to_bytes();
@@ -126,5 +127,5 @@ fn unit(bytes: &[u8]) -> Unit {
     if head.is_special() {
         return Special::parse(bytes).map_or(Unit::Bad, Unit::Special);
     }
-    Encapsulated::parse(bytes).map_or(Unit::Bad, |_| Unit::Frame(head.bytes()))
+    Encapsulated::behind(head, bytes).map_or(Unit::Bad, Unit::Frame)
 }

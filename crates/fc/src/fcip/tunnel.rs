@@ -48,8 +48,6 @@ pub struct TunnelConfig {
     /// Idle time after which the link is checked, and after twice of which it is closed. The end
     /// that listens takes the value of the other end.
     pub k_a_tov: Span,
-    /// Time stamp at time zero of the machine.
-    pub epoch: Stamp,
     /// Seed of nonces.
     pub seed: u64,
 }
@@ -226,6 +224,7 @@ struct Link {
 #[derive(Debug)]
 pub struct Tunnel {
     config: TunnelConfig,
+    epoch: Stamp,
     enabled: bool,
     connecting: bool,
     /// Time of the next attempt to connect.
@@ -239,11 +238,12 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Returns a link end that is disabled.
-    pub fn new(config: TunnelConfig) -> Tunnel {
+    /// Returns a link end that is disabled. `epoch`: time stamp at time zero of the machine.
+    pub fn new(config: TunnelConfig, epoch: Stamp) -> Tunnel {
         let random = SplitMix64(config.seed);
         Tunnel {
             config,
+            epoch,
             enabled: false,
             connecting: false,
             retry: None,
@@ -267,11 +267,6 @@ impl Tunnel {
         }
     }
 
-    /// Returns the configuration.
-    pub fn config(&self) -> &TunnelConfig {
-        &self.config
-    }
-
     /// Returns the name of the switch at the other end of the link, while it is up.
     pub fn peer(&self) -> Option<Wwnn> {
         self.link.as_ref().map(|link| link.peer)
@@ -292,7 +287,7 @@ impl Tunnel {
         let ns = now.as_ns();
         let fraction = ((ns % 1_000_000_000) << 32) / 1_000_000_000;
         let units = (ns / 1_000_000_000) << 32 | fraction;
-        let stamp = self.config.epoch.0.wrapping_add(units);
+        let stamp = self.epoch.0.wrapping_add(units);
         Stamp(stamp.max(1))
     }
 

@@ -14,20 +14,12 @@ use std::fmt::Write;
 const NEAR: Wwnn = Wwnn(0x1000_0000_c900_0001);
 const FAR: Wwnn = Wwnn(0x1000_0000_c900_0002);
 const OTHER: Wwnn = Wwnn(0x1000_0000_c900_0003);
+const EPOCH: Stamp = Stamp::from_unix_ns(1_700_000_000_000_000_000);
 const K_A_TOV: Span = Span::from_secs(10);
 const R_A_TOV: Span = Span::from_secs(10);
 
 fn config(role: Role, switch_name: Wwnn) -> TunnelConfig {
-    TunnelConfig {
-        role,
-        switch_name,
-        entity: 7,
-        peer: None,
-        r_a_tov: R_A_TOV,
-        k_a_tov: K_A_TOV,
-        epoch: Stamp::from_unix_ns(1_700_000_000_000_000_000),
-        seed: switch_name.0,
-    }
+    TunnelConfig { role, switch_name, entity: 7, peer: None, r_a_tov: R_A_TOV, k_a_tov: K_A_TOV, seed: switch_name.0 }
 }
 
 struct End {
@@ -37,7 +29,7 @@ struct End {
 
 impl End {
     fn new(config: TunnelConfig) -> End {
-        let mut end = End { tunnel: Tunnel::new(config), now: Instant::ZERO };
+        let mut end = End { tunnel: Tunnel::new(config, EPOCH), now: Instant::ZERO };
         end.input(Input::Enable);
         end
     }
@@ -312,9 +304,9 @@ fn found(stream: &[u8], chunk: usize) -> (Vec<Vec<u8>>, bool, Framer) {
                     break;
                 }
                 Step::Skip(bytes) => bytes,
-                Step::Frame(len) => {
-                    frames.push(unread[..len].to_vec());
-                    len
+                Step::Frame(frame) => {
+                    frames.push(unread[..frame.encoded_len()].to_vec());
+                    frame.encoded_len()
                 }
                 Step::Special(_) => fcip::SPECIAL_BYTES,
                 Step::Lost => return (frames, true, framer),

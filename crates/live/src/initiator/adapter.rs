@@ -187,7 +187,7 @@ impl Adapter {
         let egress = &self.port.egress;
         let interest = Interest { read: true, write: egress.blocked && !egress.is_empty() };
         poller.set(token, self.port.socket(), interest)?;
-        poller.set(token + 1, self.port.listener(), Interest { read: true, write: false })
+        self.port.watch_listener(poller, token + 1)
     }
 
     /// Records a readiness event of the poller.

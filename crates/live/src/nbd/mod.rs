@@ -16,7 +16,7 @@ use crate::poll::{Interest, Poller};
 use crate::ports::{PortError, free_path};
 use client::Client;
 use sanloom_scsi::nbd::{Counters, Done, Export, Failure, Input, Io, Limits};
-use sanloom_scsi::time::Instant;
+use sanloom_scsi::time::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
@@ -28,6 +28,8 @@ use std::time::Duration;
 
 /// Maximum number of connected clients; further ones wait in the kernel's queue.
 const MAX_CLIENTS: usize = 64;
+/// Time between attempts to accept a client without free descriptors or memory.
+const ACCEPT_PAUSE: Span = Span::from_ms(100);
 /// Poller token of the listener; the tokens of clients are their numbers.
 const LISTENER: u64 = u64::MAX;
 
@@ -58,6 +60,9 @@ pub struct NbdServer {
     /// Counters of clients that have disconnected.
     past: Counters,
     accepting: bool,
+    /// Time of the next attempt to accept a client, after the process or the system had no
+    /// descriptors or memory left.
+    retry: Option<Instant>,
 }
 
 impl NbdServer {
@@ -83,6 +88,7 @@ impl NbdServer {
             work: VecDeque::new(),
             past: Counters::default(),
             accepting: true,
+            retry: None,
         })
     }
 
@@ -118,7 +124,7 @@ impl NbdServer {
 
     /// Time of the next call of [`process_events`](Self::process_events) if no event occurs before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.clients.values().filter_map(|client| client.machine.poll_timeout()).min()
+        self.clients.values().filter_map(|client| client.machine.poll_timeout()).chain(self.retry).min()
     }
 
     /// Waits for at most `wait` and processes the events of sockets and timers.
@@ -137,6 +143,9 @@ impl NbdServer {
                 client.serve(now, &mut self.work);
                 self.update_client(event.token);
             }
+        }
+        if self.retry.is_some_and(|at| at <= now) {
+            self.accept(now);
         }
         let late = |client: &Client| client.machine.poll_timeout().is_some_and(|at| at <= now);
         let due: Vec<u64> = self.clients.iter().filter(|(_, client)| late(client)).map(|(id, _)| *id).collect();
@@ -162,7 +171,7 @@ impl NbdServer {
 
     /// Accepts no more clients, and closes each connection when its requests are done.
     pub fn shut_down(&mut self, now: Instant) {
-        self.accepting = false;
+        (self.accepting, self.retry) = (false, None);
         self.listen_again();
         for id in self.clients.keys().copied().collect::<Vec<_>>() {
             self.handle_input(now, id, Input::Shutdown);
@@ -177,15 +186,23 @@ impl NbdServer {
     }
 
     fn accept(&mut self, now: Instant) {
+        let retried = self.retry.take().is_some();
         while self.clients.len() < MAX_CLIENTS {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
-                Err(error) => {
-                    if error.kind() != io::ErrorKind::WouldBlock {
-                        tracing::warn!(path = %self.path.display(), %error, "a client's connection was not accepted");
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => break,
+                    // The client has closed the connection already.
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => continue,
+                    _ => {
+                        self.retry = self.accepting.then(|| now + ACCEPT_PAUSE);
+                        if !retried {
+                            let path = self.path.display();
+                            tracing::warn!(%path, %error, "a client cannot be accepted; further attempts follow");
+                        }
+                        break;
                     }
-                    break;
-                }
+                },
             };
             if let Err(error) = stream.set_nonblocking(true) {
                 tracing::warn!(path = %self.path.display(), %error, "a client's connection was not accepted");
@@ -229,7 +246,8 @@ impl NbdServer {
     }
 
     fn listen_again(&mut self) {
-        let read = self.accepting && self.clients.len() < MAX_CLIENTS;
+        // Otherwise the waiting connection would be reported again and again.
+        let read = self.accepting && self.retry.is_none() && self.clients.len() < MAX_CLIENTS;
         if let Err(error) = self.poller.set(LISTENER, Some(self.listener.as_fd()), Interest { read, write: false }) {
             tracing::warn!(path = %self.path.display(), %error, "events of the NBD socket cannot be polled; no clients are accepted until one disconnects");
         }

@@ -11,7 +11,7 @@ use crate::frame::FrameBuf;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use sanloom_api::view::FcipRow;
 use sanloom_fc::fcip::{Admission, ConnectionId, Framer, Input, Output, Phase, Step, Tunnel, TunnelConfig};
-use sanloom_wire::ether::ETHER_BYTES;
+use sanloom_wire::ether::{ETHER_BYTES, EtherType};
 use sanloom_wire::fcip::{self, Encapsulated, KeepAlive, SPECIAL_BYTES, Special, Stamp};
 use sanloom_wire::fcoe::{self, Fcoe};
 use std::collections::VecDeque;
@@ -108,7 +108,7 @@ impl Fcip {
         let seed = config.seed ^ begun_unix_ns ^ u64::from(std::process::id()) << 32;
         let mut fcip = Fcip {
             socket,
-            tunnel: Tunnel::new(TunnelConfig { epoch, seed, ..config }),
+            tunnel: Tunnel::new(TunnelConfig { seed, ..config }, epoch),
             clock: Clock::start(),
             begun_unix_ns,
             correction: 0,
@@ -181,6 +181,7 @@ impl Fcip {
             connections: counters.connections,
             closed: counters.closed,
             stale: counters.stale,
+            unstamped: counters.unstamped,
             keep_alives: counters.keep_alives,
             oldest_ms: counters.max_age_ns as f64 / 1e6,
             resynchronised: losses,
@@ -193,23 +194,21 @@ impl Fcip {
         open.fold(self.framing, |sum, more| [sum[0] + more[0], sum[1] + more[1]])
     }
 
-    /// Returns whether unread bytes are in the buffer of the link, which no event reports.
-    pub fn has_unread(&self) -> bool {
-        let own = self.tunnel.connection();
-        self.connections.iter().any(|connection| Some(connection.id) == own && connection.start < connection.end)
-    }
-
-    /// Returns whether the last [`receive`](Self::receive) has left data that no event reports.
+    /// Returns whether the last [`receive`](Self::receive), or a check after it, has left data of
+    /// the link that no event reports.
     pub fn is_unfinished(&self) -> bool {
         self.unfinished
     }
 
     /// Opens connections, and runs the timers of the machine.
-    pub fn check_peer(&mut self) {
+    ///
+    /// # Errors
+    /// No connection could be accepted.
+    pub fn check_peer(&mut self) -> io::Result<()> {
         self.was_down = false;
         let expected = Stamp::from_unix_ns(self.begun_unix_ns + self.clock.now().as_ns());
         self.correction = Stamp::from_unix_ns(unix_ns()).0.wrapping_sub(expected.0);
-        self.accept();
+        let accepted = self.accept();
         for place in (0..self.connections.len()).rev() {
             self.check_connection(place);
         }
@@ -227,6 +226,7 @@ impl Fcip {
                 let _ = connection.write_control();
             }
         }
+        accepted
     }
 
     /// Tells the machine that the peer is not silent if its data wait, because a full queue holds
@@ -242,13 +242,14 @@ impl Fcip {
         }
     }
 
-    fn accept(&mut self) {
-        let Socket::Listens(listener) = &self.socket else { return };
-        let Ok((stream, from)) = listener.accept() else { return };
+    fn accept(&mut self) -> io::Result<()> {
+        let Socket::Listens(listener) = &self.socket else { return Ok(()) };
+        let (stream, from) = listener.accept()?;
         tracing::info!(port = self.name, %from, "FCIP connection accepted");
         if let Some(id) = self.add(stream, true) {
             self.input(Input::Connected(id));
         }
+        Ok(())
     }
 
     fn add(&mut self, stream: TcpStream, open: bool) -> Option<ConnectionId> {
@@ -403,7 +404,6 @@ impl Fcip {
     fn read(&mut self, id: ConnectionId, buffers: &mut [FrameBuf]) -> usize {
         let now = self.clock.now();
         let mut got = 0;
-        let is_link = self.tunnel.connection() == Some(id);
         for _ in 0..MAX_UNITS {
             let Some(connection) = self.connections.iter_mut().find(|connection| connection.id == id) else {
                 return got;
@@ -428,8 +428,7 @@ impl Fcip {
                     connection.start += SPECIAL_BYTES;
                     Input::Special(id, special)
                 }
-                Step::Frame(len) => {
-                    let Ok(frame) = Encapsulated::parse(unread) else { return got };
+                Step::Frame(frame) => {
                     if self.tunnel.connection() == Some(id) && got == buffers.len().min(BATCH) {
                         self.unfinished = true;
                         return got;
@@ -443,20 +442,20 @@ impl Fcip {
                         (Admission::Stale, _) => None,
                         (Admission::Deliver, Some(kind)) => Some(Input::KeepAlive(id, kind)),
                         (Admission::Deliver, None) => {
-                            let fits = fill(&mut buffers[got], &frame);
+                            let fits = fill(&mut buffers[got], &frame).is_some();
                             got += usize::from(fits);
                             self.too_long += u64::from(!fits);
                             None
                         }
                     };
-                    connection.start += len;
+                    connection.start += frame.encoded_len();
                     let Some(input) = input else { continue };
                     input
                 }
             };
             self.input(input);
         }
-        self.unfinished = is_link;
+        self.unfinished |= self.tunnel.connection() == Some(id);
         got
     }
 
@@ -477,17 +476,22 @@ impl Fcip {
         out.clear();
         out.append(&mut connection.rest);
         // Ends of the frames in `out`.
-        let mut ends = Vec::with_capacity(BATCH);
+        let (mut ends, mut count) = ([0; BATCH], 0);
         if std::mem::take(&mut connection.rest_is_frame) {
-            ends.push(out.len());
+            (ends[0], count) = (out.len(), 1);
         }
         let before_control = out.len();
         out.extend_from_slice(&connection.control);
         let after_control = out.len();
-        for queued in frames.iter().take(BATCH).skip(ends.len()) {
-            encapsulate(stamp, queued.frame.bytes(), out);
-            ends.push(out.len());
+        for frame in frames.iter().take(BATCH).skip(count).map_while(|queued| fc_frame(queued.frame.bytes())) {
+            encapsulate(stamp, frame, out);
+            ends[count] = out.len();
+            count += 1;
         }
+        if out.is_empty() {
+            return Sending::Refused;
+        }
+        let ends = &ends[..count];
         let written = match connection.stream.write(out) {
             Ok(written) => written,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -555,30 +559,30 @@ fn unix_ns() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
-/// Encapsulates an FCoE frame of the process.
-fn encapsulate(stamp: Stamp, frame: &[u8], out: &mut Vec<u8>) {
-    let pdu = frame.get(ETHER_BYTES..).unwrap_or_default();
-    if let Ok(Fcoe { sof_code, frame, crc, eof_code }) = Fcoe::parse(pdu) {
-        Encapsulated { flags: 0, stamp, sof_code, frame, crc, eof_code }.emit(out);
-    }
+/// The FC frame of an Ethernet frame of the process; `None` if it is longer than one of Fibre
+/// Channel. The other end would lose its synchronisation by such a frame, and search for the next
+/// one in data of a host.
+fn fc_frame(frame: &[u8]) -> Option<Fcoe<'_>> {
+    let pdu = frame.get(ETHER_BYTES..).filter(|pdu| pdu.len() <= fcoe::MAX_PDU_BYTES)?;
+    Fcoe::parse(pdu).ok()
 }
 
-/// Fills a buffer with the FCoE frame of the process. Returns false if the frame is too long.
-fn fill(buffer: &mut FrameBuf, frame: &Encapsulated<'_>) -> bool {
-    let len = ETHER_BYTES + fcoe::HEAD_BYTES + frame.frame.len() + fcoe::TAIL_BYTES;
-    if ETHER_BYTES + fcoe::MAX_PDU_BYTES < len {
-        return false;
+fn encapsulate(stamp: Stamp, frame: Fcoe<'_>, out: &mut Vec<u8>) {
+    let Fcoe { sof_code, frame, crc, eof_code } = frame;
+    Encapsulated { flags: 0, stamp, sof_code, frame, crc, eof_code }.emit(out);
+}
+
+/// Fills a buffer with the FCoE frame of the process; `None` if the frame is too long.
+fn fill(buffer: &mut FrameBuf, frame: &Encapsulated<'_>) -> Option<()> {
+    let Encapsulated { sof_code, frame, crc, eof_code, .. } = *frame;
+    let pdu = Fcoe { sof_code, frame, crc, eof_code };
+    if pdu.encoded_len() > fcoe::MAX_PDU_BYTES {
+        return None;
     }
-    let room = buffer.room();
-    let (head, rest) = room.split_at_mut(ETHER_BYTES + fcoe::HEAD_BYTES);
+    let (head, rest) = buffer.room().split_at_mut_checked(ETHER_BYTES)?;
     head.fill(0);
-    head[ETHER_BYTES - 2..ETHER_BYTES].copy_from_slice(&sanloom_wire::ether::EtherType::FCOE.0.to_be_bytes());
-    head[ETHER_BYTES + fcoe::HEAD_BYTES - 1] = frame.sof_code;
-    let (content, tail) = rest.split_at_mut(frame.frame.len());
-    content.copy_from_slice(frame.frame);
-    tail[..fcoe::TAIL_BYTES].fill(0);
-    tail[..frame.crc.len()].copy_from_slice(&frame.crc);
-    tail[frame.crc.len()] = frame.eof_code;
-    buffer.received(len, None);
-    true
+    head[ETHER_BYTES - 2..].copy_from_slice(&EtherType::FCOE.0.to_be_bytes());
+    let len = pdu.put(rest)?;
+    buffer.received(ETHER_BYTES + len, None);
+    Some(())
 }

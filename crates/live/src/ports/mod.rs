@@ -21,6 +21,7 @@ pub use interface::{Packet, Tap};
 pub use stream::Stream;
 
 use crate::frame::{FrameBuf, Pool};
+use crate::poll::{Interest, Poller};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::pause::PriorityPause;
 use std::collections::BTreeMap;
@@ -157,6 +158,9 @@ pub struct EthernetPort {
     pub pauses_received: u64,
     /// Frames by which this port has paused or resumed them at its peer.
     pub pauses_sent: u64,
+    /// The last attempt to accept a peer has failed, because the process or the system has no
+    /// descriptors or memory left.
+    fails_to_accept: bool,
 }
 
 /// Reasons for which the port itself drops a frame.
@@ -187,6 +191,7 @@ impl EthernetPort {
             drops: BTreeMap::new(),
             pauses_received: 0,
             pauses_sent: 0,
+            fails_to_accept: false,
         }
     }
 
@@ -211,6 +216,34 @@ impl EthernetPort {
         }
     }
 
+    /// Returns whether the listener is polled. It is not while connections cannot be accepted:
+    /// the waiting one would be reported again and again. The next
+    /// [`check_peer`](Self::check_peer) tries again.
+    pub fn accepts(&self) -> bool {
+        !self.fails_to_accept
+    }
+
+    /// Registers the listener, if the driver has one.
+    ///
+    /// # Errors
+    /// A listener that cannot be polled.
+    pub fn watch_listener(&self, poller: &mut Poller, token: u64) -> io::Result<()> {
+        poller.set(token, self.listener(), Interest { read: self.accepts(), write: false })
+    }
+
+    /// Keeps whether a connection could be accepted, and warns about the first one that could not.
+    fn accepted(&mut self, outcome: io::Result<()>) {
+        let failed = outcome.err().filter(|error| {
+            // Otherwise no connection waits, or the peer has closed it already.
+            use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+            !matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
+        });
+        let failed_before = std::mem::replace(&mut self.fails_to_accept, failed.is_some());
+        if let Some(error) = failed.filter(|_| !failed_before) {
+            tracing::warn!(port = self.name, %error, "a connection cannot be accepted; further attempts follow");
+        }
+    }
+
     /// Returns whether a peer is present.
     pub fn has_peer(&self) -> bool {
         match &self.driver {
@@ -231,18 +264,20 @@ impl EthernetPort {
         match &mut self.driver {
             Driver::Datagram(driver) => driver.check_peer(),
             Driver::Stream(driver) => {
-                driver.check_peer();
+                let outcome = driver.check_peer();
+                self.accepted(outcome);
             }
             Driver::Tap(driver) => driver.check_peer(),
             Driver::Closed => {}
             Driver::Fcip(driver) => {
-                driver.check_peer();
+                let outcome = driver.check_peer();
                 if driver.stale() > 0 {
                     self.drops.insert(reason::STALE, driver.stale());
                 }
                 if driver.too_long() > 0 {
                     self.drops.insert(reason::TOO_LONG, driver.too_long());
                 }
+                self.accepted(outcome);
             }
             Driver::Packet(driver) => {
                 driver.check_peer();

@@ -62,7 +62,7 @@ impl Stream {
     /// Connects to `path` and retries until the peer accepts.
     pub fn connect(path: &Path) -> Stream {
         let mut stream = Stream { end: End::Connects(path.to_owned()), connection: None };
-        stream.check_peer();
+        let _ = stream.check_peer();
         stream
     }
 
@@ -84,17 +84,24 @@ impl Stream {
         self.connection.is_some()
     }
 
-    /// Accepts a waiting peer or tries to connect. Returns true if there is a new connection.
-    pub fn check_peer(&mut self) -> bool {
-        let found = match &self.end {
-            End::Listens(listener, _) => listener.accept().map(|(stream, _)| stream),
-            End::Connects(path) if self.connection.is_none() => UnixStream::connect(path),
-            End::Connects(_) => return false,
+    /// Accepts a waiting peer or tries to connect.
+    ///
+    /// # Errors
+    /// No peer could be accepted. A peer that does not answer is no error.
+    pub fn check_peer(&mut self) -> io::Result<()> {
+        let stream = match &self.end {
+            End::Listens(listener, _) => listener.accept()?.0,
+            End::Connects(path) if self.connection.is_none() => match UnixStream::connect(path) {
+                Ok(stream) => stream,
+                Err(_) => return Ok(()),
+            },
+            End::Connects(_) => return Ok(()),
         };
-        let Some(stream) = found.ok().filter(|stream| stream.set_nonblocking(true).is_ok()) else { return false };
-        let buffer = vec![0; READ_BYTES].into_boxed_slice();
-        self.connection = Some(Connection { stream, buffer, start: 0, end: 0, skip: 0, sent_of_first: 0 });
-        true
+        if stream.set_nonblocking(true).is_ok() {
+            let buffer = vec![0; READ_BYTES].into_boxed_slice();
+            self.connection = Some(Connection { stream, buffer, start: 0, end: 0, skip: 0, sent_of_first: 0 });
+        }
+        Ok(())
     }
 
     /// Receives frames. A peer that hangs up is removed without an error.

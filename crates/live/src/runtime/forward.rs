@@ -13,7 +13,7 @@ use crate::capture::CapturePoint;
 use crate::frame::FrameBuf;
 use crate::initiator::host;
 use crate::lldp::Agent;
-use crate::ports::reason::{HOLD_TIME, TOO_LONG};
+use crate::ports::reason::HOLD_TIME;
 use crate::sequence::{self, MESSAGE_FRAME_BYTES};
 use crate::storage::port::{At, Leaving};
 use crate::volumes::Wire;
@@ -234,11 +234,7 @@ impl Instance {
             return self.push_ethernet(now, ethernet, origin.source, frame);
         }
         if let Attachment::Tunnel(tunnel) = attachment {
-            // An FCIP end loses its synchronisation by a frame that is longer than one of Fibre
-            // Channel, and would search for the next one in data of a host.
-            if frame.bytes().len() > ETHER_BYTES + fcoe::MAX_PDU_BYTES {
-                return self.drop_in(switch, origin.source, TOO_LONG, frame);
-            }
+            readdress(frame.bytes_mut(), MacAddr::ZERO, MacAddr::ZERO);
             frame.tag = None;
             return self.push_ethernet(now, tunnel, origin.source, frame);
         }

@@ -489,8 +489,10 @@ impl Instance {
                 if self.work.is_full() {
                     break;
                 }
-                let Some((got, cut)) = self.ports.receive(*number) else { break };
+                let received = self.ports.receive(*number);
+                // Before the frames that a new link carries.
                 tunnel::update(self, now, *number);
+                let Some((got, cut)) = received else { break };
                 for (place, bit) in (0..got).zip(0..) {
                     let frame = self.ports.take_received(place);
                     if cut >> bit & 1 == 0 {
@@ -500,7 +502,6 @@ impl Instance {
                     }
                 }
             }
-            tunnel::update(self, now, *number);
         }
         self.ports.put_readable(readable)
     }

@@ -339,8 +339,8 @@ impl Ports {
             let write = port.ethernet.egress.blocked && !port.ethernet.egress.is_empty();
             let read = port.held == 0 && !port.ready;
             poller.set(token, port.ethernet.socket(), Interest { read, write })?;
-            if let Some(listener) = port.ethernet.listener() {
-                poller.set(token + 1, Some(listener), Interest { read: true, write: false })?;
+            if port.ethernet.listener().is_some() {
+                port.ethernet.watch_listener(poller, token + 1)?;
             }
             self.list[number].changed = false;
             self.changed.pop();
@@ -403,11 +403,15 @@ impl Ports {
     /// Checks the presence of the peer of a port. Returns true if it has changed.
     pub fn check_peer(&mut self, number: usize, poller: &mut Poller) -> bool {
         let port = &mut self.list[number];
+        let accepted = port.ethernet.accepts();
         if port.ethernet.check_peer() {
             poller.forget(2 * number as u64);
             self.mark(number);
         }
-        if matches!(&self.list[number].ethernet.driver, Driver::Fcip(driver) if driver.has_unread()) {
+        if self.list[number].ethernet.accepts() != accepted {
+            self.mark(number);
+        }
+        if self.list[number].ethernet.is_unfinished() {
             self.happened(number, Happened { token: 0, readable: true, writable: false });
         }
         let port = &mut self.list[number];

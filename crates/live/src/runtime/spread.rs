@@ -37,7 +37,8 @@ const MIN_PORTS: usize = 4;
 /// Threads that share the work of Ethernet ports, and their buffers.
 #[derive(Debug, Default)]
 pub struct Spread {
-    /// Number of threads from the options; 0: chosen by the processors and ports.
+    /// Number of threads from the options; 0: chosen by the processors as soon as there are enough
+    /// ports.
     wanted: usize,
     /// The threads, the instance's included; `None`: it has the only one.
     pool: Option<ThreadPool>,
@@ -62,6 +63,8 @@ struct Attention {
 pub struct Batch {
     /// The port, by index.
     pub port: usize,
+    /// Place of the port among those of the phase, in the order of the events.
+    place: usize,
     /// Received frames in order, with the way that each takes.
     pub frames: Vec<(FrameBuf, Way)>,
     /// The socket may have more frames.
@@ -83,16 +86,14 @@ impl Spread {
         if self.pool.is_some() {
             return;
         }
-        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = match self.wanted {
-            0 if ports < MIN_PORTS => 1,
-            0 => processors().min(MAX_THREADS),
-            wanted => wanted,
-        };
-        if threads < 2 {
+        if self.wanted == 0 && ports >= MIN_PORTS {
+            // The processors are counted once, because the call reads files of the system.
+            self.wanted = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        }
+        if self.wanted < 2 {
             return;
         }
-        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread();
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(self.wanted).use_current_thread();
         match builder.thread_name(|number| format!("ports-{number}")).build() {
             Ok(pool) => self.pool = Some(pool),
             Err(error) => {
@@ -126,8 +127,8 @@ impl Spread {
             self.batches.push(Batch::default());
         }
         let mut used = self.batches.split_off(self.batches.len() - able.len());
-        for (batch, port) in used.iter_mut().zip(&able) {
-            batch.port = *port;
+        for ((place, batch), port) in used.iter_mut().enumerate().zip(&able) {
+            (batch.place, batch.port) = (place, *port);
             let missing = (BATCHES * BATCH).saturating_sub(batch.spare.len());
             batch.spare.extend((0..missing).map(|_| ports.pool.take()));
         }
@@ -140,7 +141,7 @@ impl Spread {
         }
         pool.install(|| jobs.par_iter_mut().with_max_len(1).for_each(|(port, batch)| batch.receive(port, fabric)));
         // The order of the events, so that no port is always the first.
-        used.sort_unstable_by_key(|batch| able.iter().position(|port| *port == batch.port));
+        used.sort_unstable_by_key(|batch| batch.place);
         for batch in used.iter().filter(|batch| !batch.has_more) {
             ports.mark(batch.port);
         }

@@ -2,6 +2,7 @@
 
 mod pause;
 mod spread;
+mod tunnel;
 
 use super::Runtime;
 use super::fabric::switch::{Attachment, LiveSwitch};

@@ -66,6 +66,7 @@ pub(super) fn counters(port: &LivePort) -> BTreeMap<String, u64> {
             ("FCIP connections", row.connections),
             ("FCIP connections closed here", row.closed),
             ("FCIP keep-alives", row.keep_alives),
+            ("FCIP frames without time stamp", row.unstamped),
             ("FCIP resynchronisations", row.resynchronised),
             ("FCIP bytes skipped", row.skipped_bytes),
         ];

@@ -1,5 +1,7 @@
 //! Integration tests of `sanloom-live`, one module per topic.
 
+mod fcip;
+mod listeners;
 mod nbd;
 mod ports;
 mod recordings;

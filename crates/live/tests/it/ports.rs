@@ -5,7 +5,7 @@ use sanloom_live::frame::{FrameBuf, Pool};
 use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap, reason};
 use sanloom_live::sys::batch::BATCH;
 use sanloom_scsi::time::{Instant, Span};
-use sanloom_test_support::{needs, wait};
+use sanloom_test_support::{alone, needs, wait};
 use sanloom_wire::ether::{MacAddr, VlanTag};
 use sanloom_wire::pause::PriorityPause;
 use std::io::{Read, Write};
@@ -15,17 +15,17 @@ use std::process::Command;
 
 const FRAME: &[u8] = b"\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x89\x14payload of some bytes that fill a frame";
 
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("sanloom-ports-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -279,19 +279,7 @@ fn pause(from: &mut Bench, to: &mut Bench) -> PriorityPause {
 #[needs("namespace")]
 #[test]
 fn packet_sockets_keep_their_tags_and_taps_reach_the_kernel() {
-    const INSIDE: &str = "SANLOOM_TEST_NAMESPACE";
-    if std::env::var_os(INSIDE).is_none() {
-        let program = std::env::current_exe().unwrap();
-        let name = "ports::packet_sockets_keep_their_tags_and_taps_reach_the_kernel";
-        let mut inside = Command::new("unshare");
-        inside.arg("--net").arg(program).args([name, "--exact", "--nocapture"]).env(INSIDE, "1");
-        let inside = inside.output().unwrap();
-        let printed = String::from_utf8_lossy(&inside.stdout);
-        assert!(
-            inside.status.success() && printed.contains("1 passed"),
-            "{printed}{}",
-            String::from_utf8_lossy(&inside.stderr)
-        );
+    if !alone::in_network("ports::packet_sockets_keep_their_tags_and_taps_reach_the_kernel") {
         return;
     }
     let ip = |arguments: &str| {

@@ -2,11 +2,18 @@
 
 use super::fault::Fault;
 use super::room::Room;
+use super::switches;
 use super::tree::Element;
 use sanloom_api::view::{AdapterPortRow, AdapterRow};
+use std::collections::BTreeSet;
 
+/// Adapters that have registered with a switch of the same fabric.
 fn adapters(room: &mut Room<'_>) -> Result<Vec<AdapterRow>, Fault> {
-    let adapters = room.adapters()?.adapters;
+    let mut adapters = room.adapters()?.adapters;
+    if !adapters.is_empty() {
+        let members: BTreeSet<String> = switches::members(room)?.into_iter().map(|(row, _)| row.switch).collect();
+        adapters.retain(|row| members.contains(&row.switch));
+    }
     if adapters.is_empty() { Err(Fault::failed("No entries in the FDMI database")) } else { Ok(adapters) }
 }
 

@@ -4,7 +4,9 @@ use crate::client::{Alone, Fake};
 use proptest::prelude::*;
 use sanloom_api::control::{Answer, Request as Ask, ShowTable};
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{AdapterPortRow, AdapterRow, FdmiView, Table, View};
+use sanloom_api::view::{
+    AdapterPortRow, AdapterRow, FabricSwitch, FabricView, FdmiView, SwitchRow, SwitchView, Table, View,
+};
 use sanloom_surface::Fabric;
 use sanloom_surface::fos::tree::{Content, Element};
 use sanloom_surface::fos::{Burst, Mode, Now, Rest, Shared, json, xml};
@@ -350,9 +352,25 @@ fn the_list_of_modules_has_what_is_served_and_nothing_else() {
     }
 }
 
+/// Two switches with the same domain, which are in different fabrics.
+fn two_fabrics() -> [(SwitchRow, FabricSwitch); 2] {
+    ["sw1", "sw2"].map(|name| {
+        let row = SwitchRow { switch: name.to_owned(), up: true, domain: Some(1), ..SwitchRow::default() };
+        let fabric_name = Some(format!("fabric of {name}"));
+        (row, FabricSwitch { switch: name.to_owned(), domain: Some(1), fabric_name, ..FabricSwitch::default() })
+    })
+}
+
 #[test]
-fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
+fn registered_adapters_of_the_fabric_and_their_ports_have_the_leaves_that_clients_read() {
     let mut fabric = Fake(|request| match request {
+        Ask::Show { table: ShowTable::Fabric(which @ (Which::Switch | Which::Fabric)), switch: None } => {
+            let table = match which {
+                Which::Switch => Table::Switch(SwitchView { switches: two_fabrics().map(|(row, _)| row).into() }),
+                _ => Table::Fabric(FabricView { switches: two_fabrics().map(|(_, row)| row).into() }),
+            };
+            Answer::View(View::new("lab", 1.0, table))
+        }
         Ask::Show { table: ShowTable::Fabric(Which::Fdmi), switch: None } => {
             let port = AdapterPortRow {
                 port_name: "10:00:00:00:00:00:00:01".to_owned(),
@@ -365,6 +383,7 @@ fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
             let listed =
                 AdapterPortRow { port_name: "10:00:00:00:00:00:00:02".to_owned(), ..AdapterPortRow::default() };
             let row = AdapterRow {
+                switch: "sw1".to_owned(),
                 domain: Some(1),
                 adapter: port.port_name.clone(),
                 model: "m".to_owned(),
@@ -372,7 +391,9 @@ fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
                 ports: vec![port, listed],
                 ..AdapterRow::default()
             };
-            Answer::View(View::new("lab", 1.0, Table::Fdmi(FdmiView { adapters: vec![row] })))
+            // Domains are unique in a fabric only.
+            let other = AdapterRow { switch: "sw2".to_owned(), model: "other".to_owned(), ..row.clone() };
+            Answer::View(View::new("lab", 1.0, Table::Fdmi(FdmiView { adapters: vec![row, other] })))
         }
         request => Alone.ask(request).unwrap_or(Answer::Done),
     });
@@ -389,7 +410,7 @@ fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
     let expected = "<hba><hba-id>10:00:00:00:00:00:00:01</hba-id><domain-id>1</domain-id><model>m</model>\
                     <number-of-ports>1</number-of-ports><hba-port-list><wwn>10:00:00:00:00:00:00:01</wwn>\
                     <wwn>10:00:00:00:00:00:00:02</wwn></hba-port-list></hba>";
-    assert!(hba.contains(expected), "{hba}");
+    assert!(hba.contains(expected) && !hba.contains("other"), "{hba}");
     let port = get("port/port-name/10:00:00:00:00:00:00:01", &[]);
     let expected = "<hba-id>10:00:00:00:00:00:00:01</hba-id><domain-id>1</domain-id><port-id>0x010300</port-id>\
                     <supported-speed>8G 16G</supported-speed><host-name>h&lt;1&gt;</host-name>\
@@ -402,4 +423,5 @@ fn registered_adapters_and_their_ports_have_the_leaves_that_clients_read() {
     );
     let ports = get("port", &[]);
     assert!(!ports.contains("10:00:00:00:00:00:00:02"), "a port that has registered nothing: {ports}");
+    assert_eq!(ports.matches("<port-name>").count(), 1, "the port of the other fabric: {ports}");
 }

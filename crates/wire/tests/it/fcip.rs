@@ -5,10 +5,13 @@ use sanloom_test_support::samples::{HOST, STORAGE};
 use sanloom_test_support::{needs, tshark};
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::crc::crc_bytes;
+use sanloom_wire::ether::{ETHER_BYTES, MacAddr};
 use sanloom_wire::fcip::{self, Encapsulated, Head, KeepAlive, SPECIAL_BYTES, Special, Stamp};
+use sanloom_wire::fcoe::{self, Fcoe};
 use sanloom_wire::fcp::FcpCmnd;
+use sanloom_wire::header::FcType;
 use sanloom_wire::pcapng::{Interface, LINKTYPE_ETHERNET, Packet, Resolution, Section};
-use sanloom_wire::{Frame, Message, ParseError, Wwnn};
+use sanloom_wire::{FcId, Frame, Message, ParseError, Wwnn};
 
 const SPECIAL: Special = Special {
     changed: false,
@@ -53,6 +56,47 @@ pub fn units() -> Vec<Vec<u8>> {
     let echo = Special { changed: true, ..SPECIAL };
     let frames = [read(), KeepAlive::Request.frame(9), KeepAlive::Accept.frame(9)];
     [special(SPECIAL), special(echo)].into_iter().chain(frames.iter().map(frame)).collect()
+}
+
+#[test]
+fn frames_between_switches_have_class_f_in_fcip_and_in_fcoe() {
+    let keep_alive = KeepAlive::Request.frame(9);
+    let between = |s_id, d_id, fc_type| {
+        let mut frame = keep_alive.clone();
+        (frame.header.s_id, frame.header.d_id, frame.header.fc_type) = (s_id, d_id, fc_type);
+        frame
+    };
+    let (controller, domains) = (FcId::FABRIC_CONTROLLER, [1, 2].map(FcId::domain_controller));
+    let host = FcId::from_parts(1, 2, 3);
+    for (frame, sof) in [
+        (between(controller, controller, FcType::ELS), 0x28),
+        (between(domains[0], domains[1], FcType::CT), 0x28),
+        (between(domains[0], controller, FcType::SW_ILS), 0x28),
+        // A switch notifies a host of a change.
+        (between(controller, host, FcType::ELS), 0x2e),
+        (between(domains[0], host, FcType::CT), 0x2e),
+        (read(), 0x2e),
+    ] {
+        let mut over_ethernet = Vec::new();
+        fcoe::encapsulate(MacAddr::ZERO, MacAddr::ZERO, None, &frame, &mut over_ethernet);
+        let over_ethernet = Fcoe::parse(&over_ethernet[ETHER_BYTES..]).unwrap();
+        let over_tcp = self::frame(&frame);
+        let over_tcp = Encapsulated::parse(&over_tcp).unwrap();
+        assert_eq!((over_ethernet.sof_code, over_tcp.sof_code), (sof, sof), "{frame:?}");
+        assert_eq!(over_ethernet.eof_code, over_tcp.eof_code, "{frame:?}");
+    }
+}
+
+#[test]
+fn an_fcoe_pdu_is_written_only_if_it_fits() {
+    let frame = [7; 28];
+    let pdu = Fcoe { sof_code: 0x2e, frame: &frame, crc: [1, 2, 3, 4], eof_code: 0x42 };
+    let mut room = [0xff; 60];
+    assert_eq!(pdu.put(&mut room[..49]), None);
+    assert_eq!(room, [0xff; 60]);
+    assert_eq!(pdu.put(&mut room), Some(50));
+    assert_eq!(Fcoe::parse(&room[..50]), Ok(pdu));
+    assert_eq!((&room[..13], &room[47..51]), (&[0; 13][..], &[0, 0, 0, 0xff][..]));
 }
 
 #[test]

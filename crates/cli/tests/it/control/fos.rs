@@ -4,6 +4,8 @@
 use crate::control::instance::Instance;
 use crate::control::zoned::two_disks;
 use crate::sanloom::SANLOOM;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use sanloom_api::view::{Dark, Table, View};
 use sanloom_api::zone_database::Member;
 use sanloom_surface::fos::tree::Element;
@@ -119,7 +121,7 @@ impl Managed {
 
     /// Opens a session as pyfos does.
     pub fn login(&self) -> String {
-        let basic = format!("Authorization: Custom_Basic {}", base64(&format!("admin:{}", self.password)));
+        let basic = format!("Authorization: Custom_Basic {}", STANDARD.encode(format!("admin:{}", self.password)));
         let response = self.send("POST /rest/login", &[&basic, "User-Agent: Rest-Conf"], "");
         assert!(response.head.contains("content-type: application/yang-data+xml;version=1.40.0"), "{response:?}");
         format!("Authorization: {}", response.token.unwrap())
@@ -180,17 +182,6 @@ impl Response {
 fn token(head: &str) -> Option<String> {
     let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with("authorization:"))?;
     Some(line.split_once(' ')?.1.to_owned())
-}
-
-pub(super) fn base64(text: &str) -> String {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let chunk = |bytes: &[u8]| {
-        let number = (0..3).fold(0, |sum, at| sum << 8 | u32::from(bytes.get(at).copied().unwrap_or(0)));
-        let digit =
-            |at: usize| if at > bytes.len() { '=' } else { DIGITS[(number >> (18 - 6 * at) & 63) as usize].into() };
-        (0..4).map(digit).collect::<String>()
-    };
-    text.as_bytes().chunks(3).map(chunk).collect()
 }
 
 const ZONE: &str = "/rest/running/brocade-zone";

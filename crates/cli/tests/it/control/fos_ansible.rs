@@ -4,7 +4,9 @@
 //! The collection is not in PyPI, and its licence excludes a copy of its code, so its requests are
 //! replayed: those that were recorded, with its rules for what is missing and what is too much.
 
-use super::fos::{Managed, base64};
+use super::fos::Managed;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use sanloom_surface::fos::tree::Element;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +72,7 @@ fn members(entry: &Element, container: &str, leaf: &str) -> BTreeSet<String> {
 
 impl Play<'_> {
     fn start(lab: &Managed) -> Play<'_> {
-        let basic = format!("Authorization: Basic {}", base64(&format!("admin:{}", lab.password)));
+        let basic = format!("Authorization: Basic {}", STANDARD.encode(format!("admin:{}", lab.password)));
         let login = lab.send("POST /rest/login", &[&basic, "Content-Type: application/yang-data+xml"], "");
         assert_eq!(login.status, 200, "{login:?}");
         let token = format!("Authorization: {}", login.token.unwrap());

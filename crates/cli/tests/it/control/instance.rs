@@ -89,6 +89,13 @@ impl Instance {
         self.folder.path(name)
     }
 
+    /// Address of the page of the process that was started last, from its log.
+    pub fn page_url(&self) -> String {
+        let log = self.log();
+        let line = log.lines().rfind(|line| line.contains("page url=")).unwrap_or_else(|| panic!("{log}"));
+        line.split('"').nth(1).unwrap().to_owned()
+    }
+
     /// Starts the lab, and waits until it is ready.
     pub fn up(&mut self, more: &[&str]) {
         let lab = self.path("lab.toml");

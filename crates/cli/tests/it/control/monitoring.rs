@@ -8,6 +8,7 @@ use sanloom_test_support::programs::{fail, run};
 use sanloom_test_support::wait::{self, TIMEOUT};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const LAB: &str = r#"metrics = "127.0.0.1:0"
@@ -167,6 +168,30 @@ fn too_many_clients_and_too_few_descriptors_do_no_harm() {
     limit.lift();
     drop(waiting);
     assert!(get(&address, "/metrics").ends_with("# EOF\n"));
+    instance.stop();
+}
+
+#[needs("prlimit")]
+#[test]
+fn a_port_without_free_descriptors_costs_no_processor_time_and_has_its_peer_when_some_are_free() {
+    let lab = "[switch.sw1]\n[host.h1]\n[[link]]\nfrom = \"h1\"\nto = \"sw1\"\nethernet = { carrier = \"stream\" }\n";
+    let mut instance = Instance::start("no-descriptors", lab);
+    let (id, folder) = (instance.id(), &instance.folder);
+    let limit = process::hold_descriptors(id);
+    let _peer = UnixStream::connect(folder.join("h1-sw1.sock")).unwrap();
+    let failure = "a connection cannot be accepted";
+    folder.wait_for_log(failure, 1);
+    // The loop waits between its checks; a loop that polls never gives up its processor.
+    let (ticks, waits) = (process::processor_ticks(id), process::voluntary_switches(id));
+    wait::until(|| "waits of the loop".to_owned(), || process::voluntary_switches(id) >= waits + 20);
+    let ticks = process::processor_ticks(id) - ticks;
+    assert!(ticks < 50, "{ticks}0 ms of processor time in about 2 s");
+    assert_eq!(folder.logged(failure), 1, "{}", folder.log());
+    limit.lift();
+    wait::until(
+        || folder.log(),
+        || folder.log().lines().any(|line| line.contains("link port=") && line.contains("up=true")),
+    );
     instance.stop();
 }
 

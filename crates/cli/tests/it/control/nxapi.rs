@@ -1,9 +1,11 @@
 //! NX-API of the switches of a running lab: the modules of Ansible, conversations of other clients,
 //! virtual fabrics, and hostile clients.
 
-use super::fos::{Managed, address_of, base64};
+use super::fos::{Managed, address_of};
 use crate::control::instance::Instance;
 use crate::sanloom::SANLOOM;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use sanloom_api::view::{Table, View};
 use sanloom_test_support::needs;
 use sanloom_test_support::programs;
@@ -27,7 +29,7 @@ fn start(name: &str, number: u8) -> Managed {
 }
 
 fn ins_at(port: u16, lab: &Managed, kind: &str, input: &str) -> Value {
-    let login = format!("Authorization: Basic {}", base64(&format!("admin:{}", lab.password)));
+    let login = format!("Authorization: Basic {}", STANDARD.encode(format!("admin:{}", lab.password)));
     let message = json!({"ins_api": {"version": "1.0", "type": kind, "chunk": "0", "sid": null, "input": input,
                                      "output_format": "json"}});
     let fields = [&*login, "Content-Type: application/json"];
@@ -385,7 +387,7 @@ fn a_running_configuration_is_imported_with_the_same_zones() {
 fn second(lab: &Managed, command: &str) -> String {
     let (network, host) = lab.address.rsplit_once('.').unwrap();
     let address = format!("{network}.{}", host.parse::<u8>().unwrap() + 1);
-    let login = base64(&format!("admin:{}", lab.password));
+    let login = STANDARD.encode(format!("admin:{}", lab.password));
     let call = json!({"jsonrpc": "2.0", "method": "cli_ascii", "params": {"cmd": command, "version": 1}, "id": 1});
     let call = call.to_string();
     let mut stream = TcpStream::connect((&*address, HTTP)).unwrap();

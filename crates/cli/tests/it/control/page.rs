@@ -20,9 +20,7 @@ fn with_page(name: &str, lab: &str) -> (Instance, String) {
     let mut instance = Instance::start(name, lab);
     instance.stop();
     instance.up(&["--web", "127.0.0.1:0", "--web-open"]);
-    let log = instance.log();
-    let line = log.lines().rfind(|line| line.contains("page url=")).unwrap_or_else(|| panic!("{log}"));
-    let url = line.split('"').nth(1).unwrap().to_owned();
+    let url = instance.page_url();
     (instance, url)
 }
 
@@ -102,9 +100,7 @@ fn the_page_of_a_simulation_shows_its_storage_disables_a_port_and_captures_frame
     let mut instance = Instance::start("page-simulated", &lab);
     instance.stop();
     instance.up(&["--simulated", "--web", "127.0.0.1:0", "--web-open"]);
-    let log = instance.log();
-    let line = log.lines().rfind(|line| line.contains("page url=")).unwrap_or_else(|| panic!("{log}"));
-    let url = line.split('"').nth(1).unwrap().to_owned();
+    let url = instance.page_url();
     let mut browser = Browser::start("simulated");
     let press = |text: &str| {
         format!("[...document.querySelectorAll('button')].find((button) => button.textContent === '{text}').click(); 0")

@@ -14,16 +14,14 @@ mod vlans;
 use crate::sanloom::SANLOOM;
 use bed::Bed;
 use sanloom_test_support::needs;
-use sanloom_test_support::programs::{fail, run};
+use sanloom_test_support::programs::{self, fail, run};
 use sanloom_test_support::qemu_io::{QemuIo, write_and_verify};
 use sanloom_test_support::wait;
 use std::process::Command;
 
-/// Name of an export. The lab generates the port names of storage.
+/// Names of the exports. The lab generates the port names of storage.
 fn exports(bed: &Bed) -> Vec<String> {
-    let listed = run("nbdinfo", &["--list", "--json", &bed.uri("")]);
-    let names = listed.lines().filter_map(|line| line.trim().strip_prefix("\"export-name\": \""));
-    names.map(|name| name.trim_end_matches(['"', ',']).to_owned()).collect()
+    programs::exports(&bed.uri(""))
 }
 
 #[needs("nbdcopy", "nbdinfo", "qemu-img", "qemu-io", "tshark")]

@@ -2,8 +2,10 @@
 //! splits.
 
 use crate::sanloom::{SANLOOM, Start};
+use sanloom_api::view::{Dark, PortRow, Table, View};
 use sanloom_test_support::needs;
-use sanloom_test_support::programs::{run, uri};
+use sanloom_test_support::ports::free_port;
+use sanloom_test_support::programs::{first_export, run};
 use sanloom_test_support::qemu_io::write_and_verify;
 use sanloom_test_support::started::{Folder, Process};
 use sanloom_test_support::{tshark, wait};
@@ -186,11 +188,6 @@ impl Capture {
     }
 }
 
-/// A TCP port that is free on this machine.
-fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).unwrap()
-}
-
 /// Both sites with the network between them, and a host at the near one.
 struct Sites {
     /// Initiator, near, far.
@@ -202,13 +199,10 @@ struct Sites {
 impl Sites {
     fn start(name: &str, delay: Duration, piece: usize) -> Sites {
         let folder = Folder::new(name);
-        let listen = free_address();
-        let wan = Wan::start(listen, delay, piece);
-        let values = [
-            ("{folder}", folder.display().to_string()),
-            ("{listen}", listen.to_string()),
-            ("{peer}", wan.address.to_string()),
-        ];
+        let listen = free_port();
+        let wan = Wan::start(listen.parse().unwrap(), delay, piece);
+        let values =
+            [("{folder}", folder.display().to_string()), ("{listen}", listen), ("{peer}", wan.address.to_string())];
         let lab = values.iter().fold(LAB.to_owned(), |text, (from, to)| text.replace(from, to));
         fs::write(folder.join("lab.toml"), lab).unwrap();
         let path = folder.path("lab.toml");
@@ -226,16 +220,25 @@ impl Sites {
         run(SANLOOM, &["show", table, "--live", "--switch", switch, &self.folder.path("lab.toml")])
     }
 
+    fn table(&self, table: &str, switch: &str) -> Table {
+        let json =
+            run(SANLOOM, &["show", table, "--json", "--live", "--switch", switch, &self.folder.path("lab.toml")]);
+        serde_json::from_str::<View>(&json).unwrap_or_else(|error| panic!("{error}: {json}")).table
+    }
+
+    /// The port of the tunnel at a switch.
+    fn tunnel(&self, switch: &str) -> PortRow {
+        let Table::Ports(view) = self.table("ports", switch) else { panic!("another table") };
+        view.ports.into_iter().find(|row| row.fcip.is_some()).expect("a port with FCIP")
+    }
+
     fn wait_for_one_fabric(&self) {
         let whole = || self.show("ns", "near").contains("disk1");
         wait::until(|| format!("{}\n{}", self.show("ports", "near"), self.show("fabric", "near")), whole);
     }
 
     fn export(&self) -> String {
-        let listed = run("nbdinfo", &["--list", "--json", &uri(&self.folder.join("nbd.sock"), "")]);
-        let names = listed.lines().filter_map(|line| line.trim().strip_prefix("\"export-name\": \""));
-        let name = names.map(|name| name.trim_end_matches(['"', ','])).next().unwrap_or_default().to_owned();
-        uri(&self.folder.join("nbd.sock"), &name)
+        first_export(&self.folder.join("nbd.sock"))
     }
 
     fn stop(&mut self) {
@@ -264,8 +267,25 @@ fn the_fabric_is_one_before_a_cut_segmented_in_between_and_one_again_after_it() 
     sites.wait_for_one_fabric();
     let export = sites.export();
     write_and_verify(&export);
-    let counters = sites.show("counters", "near");
-    assert!(counters.contains("FCIP connections"), "{counters}");
+    let near = sites.tunnel("near").port;
+    let connections = || {
+        let Table::Counters(view) = sites.table("counters", "near") else { panic!("another table") };
+        let row = view.counters.into_iter().find(|row| row.of == near).expect("counters of the tunnel");
+        row.counters["FCIP connections"]
+    };
+    assert_eq!(connections(), 2, "one before the cut and one after it");
+
+    let lab = sites.folder.path("lab.toml");
+    run(SANLOOM, &["port", "disable", &near, &lab]);
+    wait::until(|| sites.show("fabric", "near"), segmented);
+    let disabled = sites.tunnel("near");
+    assert_eq!((disabled.dark, disabled.fcip.unwrap().state), (Some(Dark::Disabled), "disabled".to_owned()));
+    // The other end tries again and again, and gets no answer.
+    assert_ne!(sites.tunnel("far").fcip.unwrap().state, "up");
+    run(SANLOOM, &["port", "enable", &near, &lab]);
+    sites.wait_for_one_fabric();
+    assert_eq!(sites.tunnel("near").fcip.unwrap().state, "up");
+    assert_eq!(connections(), 3);
     sites.stop();
 
     let file = sites.folder.join("wan.pcapng");
@@ -276,7 +296,7 @@ fn the_fabric_is_one_before_a_cut_segmented_in_between_and_one_again_after_it() 
     let malformed = tshark::read(&file, &arguments);
     assert!(malformed.is_empty(), "{malformed}");
     let count = |filter: &str| tshark::read(&file, &["-d", AS_FCIP, "-Y", filter]).lines().count();
-    assert!(count("fcip.pflags.sf == 1") >= 4, "two connections, each with a special frame and its echo");
+    assert!(count("fcip.pflags.sf == 1") >= 6, "each connection has a special frame and its echo");
     // ELP, zones, routes, commands, data.
     for filter in ["swils.opcode == 0x10", "swils.opcode == 0x22", "swils.opcode == 0x14", "scsi_sbc.opcode == 0x2a"] {
         assert!(count(&format!("fcip && {filter}")) > 0, "no {filter}");

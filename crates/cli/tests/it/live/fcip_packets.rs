@@ -7,10 +7,10 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sanloom_live::ports::Tap;
 use sanloom_test_support::needs;
-use sanloom_test_support::programs::{run, uri};
+use sanloom_test_support::programs::{first_export, run};
 use sanloom_test_support::qemu_io::write_and_verify;
 use sanloom_test_support::started::{Folder, Process};
-use sanloom_test_support::wait;
+use sanloom_test_support::{alone, wait};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::{self, File};
@@ -67,16 +67,7 @@ fn file(tap: &Tap) -> File {
 #[needs("namespace", "nbdinfo", "qemu-io")]
 #[test]
 fn a_network_that_reorders_and_loses_packets_damages_nothing() {
-    const INSIDE: &str = "SANLOOM_TEST_NAMESPACE";
-    if std::env::var_os(INSIDE).is_none() {
-        let program = std::env::current_exe().unwrap();
-        let name = "live::fcip_packets::a_network_that_reorders_and_loses_packets_damages_nothing";
-        let mut inside = Command::new("unshare");
-        inside.arg("--net").arg(program).args([name, "--exact", "--nocapture"]).env(INSIDE, "1");
-        let inside = inside.output().unwrap();
-        let printed = String::from_utf8_lossy(&inside.stdout);
-        let failed = String::from_utf8_lossy(&inside.stderr);
-        assert!(inside.status.success() && printed.contains("1 passed"), "{printed}{failed}");
+    if !alone::in_network("live::fcip_packets::a_network_that_reorders_and_loses_packets_damages_nothing") {
         return;
     }
     run("ip", &["link", "set", "lo", "up"]);
@@ -118,11 +109,9 @@ fn a_network_that_reorders_and_loses_packets_damages_nothing() {
     wait::until(|| show("ports"), || show("ns").contains("disk1"));
     let nbd = folder.path("nbd.sock");
     let _initiator = folder.sanloom(["initiator", &path, "--host", "server1", "--nbd", &nbd]);
-    let listed = run("nbdinfo", &["--list", "--json", &uri(&folder.join("nbd.sock"), "")]);
-    let names = listed.lines().filter_map(|line| line.trim().strip_prefix("\"export-name\": \""));
-    let export = names.map(|name| name.trim_end_matches(['"', ','])).next().unwrap_or_default().to_owned();
+    let export = first_export(&folder.join("nbd.sock"));
     for _ in 0..3 {
-        write_and_verify(&uri(&folder.join("nbd.sock"), &export));
+        write_and_verify(&export);
     }
     let [overtaken, lost] = [&counts.overtaken, &counts.lost].map(|count| count.load(Ordering::Relaxed));
     assert!(overtaken > 1_000 && lost > 10, "{overtaken} packets overtaken, {lost} lost");

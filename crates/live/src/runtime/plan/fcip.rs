@@ -4,11 +4,10 @@ use super::End;
 use crate::ports::{Driver, EthernetPort, Fcip, PortError};
 use crate::runtime::instance::Instance;
 use crate::runtime::ports::LivePort;
-use sanloom_fc::config::FcipAddresses;
+use sanloom_fc::config::{FcipAddresses, Node};
 use sanloom_fc::fcip::{Role, TunnelConfig};
 use sanloom_fc::san::Lab;
 use sanloom_wire::Wwnn;
-use sanloom_wire::fcip::Stamp;
 
 /// Opens the port of an FCIP link and returns its index. `here`: index of the switch.
 pub(super) fn open(
@@ -35,10 +34,12 @@ fn config(lab: &Lab, end: End<'_>, addresses: &FcipAddresses, switch_name: Wwnn)
         role: if end.side == 0 { Role::Listens } else { Role::Connects },
         switch_name,
         entity: end.port.into(),
-        peer: None,
+        peer: match end.link.ends[1 - end.side].node {
+            Node::Switch(other) => Some(lab.switches[usize::from(other)].wwn),
+            _ => None,
+        },
         r_a_tov: lab.timers.r_a_tov.to_span(),
         k_a_tov: addresses.keep_alive.to_span(),
-        epoch: Stamp::NONE,
         seed: switch_name.0 ^ u64::from(end.port),
     }
 }

@@ -31,6 +31,7 @@ use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
 use sanloom_wire::ether::MacAddr;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -100,6 +101,15 @@ impl LabPaths {
         bases.extend(services);
         bases.dedup();
         bases
+    }
+
+    /// Path of the users of a lab. A service that does not run has its state folder only, which
+    /// this user may be permitted to change.
+    pub fn users(lab: &Lab) -> PathBuf {
+        let paths = LabPaths::of(lab);
+        let is_of_user = paths.folder == LabPaths::base().join(&lab.name) && !paths.control.exists();
+        let of_service = stopped_service(Path::new(STATES), &lab.name).filter(|_| is_of_user);
+        of_service.unwrap_or(paths.folder).join("users")
     }
 
     /// Creates the folders of the instance if they do not exist.
@@ -175,10 +185,25 @@ fn own_service() -> Option<(PathBuf, PathBuf)> {
 
 /// Folders of the running service of a lab. systemd removes the runtime folder at its end.
 fn running_service(services: &Path, states: &Path, lab: &str) -> Option<(PathBuf, PathBuf)> {
-    let runtime = services.join(lab);
-    // The name of a lab is free text, and must not lead out of the folder.
-    let is_inside = runtime.parent() == Some(services) && runtime.file_name().is_some_and(|name| name == lab);
-    (is_inside && runtime.join(CONTROL).exists()).then(|| (runtime, states.join(lab)))
+    let runtime = folder_of(services, lab).filter(|folder| folder.join(CONTROL).exists())?;
+    Some((runtime, states.join(lab)))
+}
+
+/// State folder of the service of a lab, if this user may change its files: root, and the user of
+/// the service.
+fn stopped_service(states: &Path, lab: &str) -> Option<PathBuf> {
+    let folder = folder_of(states, lab)?;
+    let owner = fs::metadata(&folder).ok().filter(fs::Metadata::is_dir)?.uid();
+    let user = rustix::process::geteuid();
+    (user.is_root() || user.as_raw() == owner).then_some(folder)
+}
+
+/// Folder of a lab in one for all labs. The name of a lab is free text, and must not lead out of
+/// it.
+fn folder_of(all: &Path, lab: &str) -> Option<PathBuf> {
+    let folder = all.join(lab);
+    let is_inside = folder.parent() == Some(all) && folder.file_name().is_some_and(|name| name == lab);
+    is_inside.then_some(folder)
 }
 
 /// A resource that only one port at a time can use.
@@ -321,5 +346,17 @@ mod tests {
             assert_eq!(running_service(&services, &states, outside), None, "{outside:?}");
         }
         fs::remove_dir_all(&base).unwrap();
+    }
+
+    #[test]
+    fn the_state_folder_of_a_stopped_service_is_found_by_the_name_of_its_lab() {
+        let states = std::env::temp_dir().join(format!("sanloom-states-{}", std::process::id()));
+        fs::create_dir_all(states.join("san")).unwrap();
+        fs::write(states.join("file"), "").unwrap();
+        let found = stopped_service(&states, "san");
+        let outside = ["..", ".", "", "san/..", "san/../..", "file", "other"].map(|lab| stopped_service(&states, lab));
+        fs::remove_dir_all(&states).unwrap();
+        assert_eq!(found, Some(states.join("san")));
+        assert!(outside.iter().all(Option::is_none), "{outside:?}");
     }
 }
