@@ -112,8 +112,8 @@ impl BehindGateways {
         self.needs.is_empty()
     }
 
-    /// Links whose loss may cut a path: all of Fibre Channel, and those at the ends of sessions with
-    /// back ends, unless the Ethernet is implied.
+    /// Links whose loss may cut a path: all of Fibre Channel, and those at the ends of sessions
+    /// with back ends, unless the Ethernet is implied.
     pub fn links(&self, lab: &Lab, iscsi: &SessionReach<'_>) -> BTreeSet<Part> {
         let mut links = BTreeSet::new();
         if self.needs.iter().any(|need| matches!(need, Need::Fcp(_))) {

@@ -26,8 +26,8 @@ impl Attribute {
     /// Longest text with its zero byte, in bytes.
     const MAX_TEXT_BYTES: usize = 256;
 
-    /// Returns an attribute with a text, which ends with a zero byte and is filled to whole words. A
-    /// longer text is cut. `None` if the text is empty.
+    /// Returns an attribute with a text, which ends with a zero byte and is filled to whole words.
+    /// A longer text is cut. `None` if the text is empty.
     pub fn of_text(attribute: u16, text: &str) -> Option<Attribute> {
         let mut end = text.len().min(Attribute::MAX_TEXT_BYTES - 1);
         while !text.is_char_boundary(end) {

@@ -306,7 +306,8 @@ fn vlans(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// Sessions of a lab and of a storage system, over Ethernet and InfiniBand, beyond the numbers that a simulation has for them.
+/// Sessions of a lab and of a storage system, over Ethernet and InfiniBand, beyond the numbers that
+/// a simulation has for them.
 fn sessions(lab: &Lab, problems: &mut Problems) {
     let mut all = 0;
     let mut of_storage: BTreeMap<u16, u64> = BTreeMap::new();
