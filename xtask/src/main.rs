@@ -24,9 +24,9 @@ usage: cargo xtask COMMAND
   soak [MINUTES] [SEED]   run the long campaigns with random input, MINUTES each (10), from SEED (the time of day):
                           labs, fabrics, mutated frames and PDUs, scripts on both paths of the iSCSI switch,
                           the frame path against a simple engine, rates against a fluid model, a trace of 10 GB in
-                          64 MiB, a host that verifies;
-                          then all fuzz targets
-  fuzz [MINUTES]          run every fuzz target, MINUTES each (1); needs a nightly toolchain with cargo-fuzz
+                          64 MiB, a host that verifies, the heap of the page, answers over 1,000 ports, the Python
+                          package; then all fuzz targets, and the size of the published program
+  fuzz [MINUTES]          run every fuzz target, MINUTES each (1); needs cargo-fuzz, and no nightly toolchain
   instructions            count the instructions per frame-hop and per operation of the storage models, and
                           compare them with their ceilings; needs valgrind
   dist [--profile NAME] [PART]...

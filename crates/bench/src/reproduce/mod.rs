@@ -12,6 +12,7 @@ mod verdict;
 
 use clap::Subcommand;
 use sanloom_console::exit::Failure;
+use sanloom_console::input::Threads;
 use sanloom_console::output;
 use sanloom_console::outputs::Outputs;
 use sanloom_console::report::html::{escape, plain_page};
@@ -52,15 +53,15 @@ pub enum Paper {
     IscsiSwitch(iscsi_switch::Args),
     /// An array of 150 disks over two paths of 8GFC (document 002, report of EMC and Yahoo)
     #[command(after_help = "Example:\n  sanloom reproduce open-fcoe --no-report")]
-    OpenFcoe(open_fcoe::Args),
+    OpenFcoe(SeededArgs),
     /// Fibre Channel, iSCSI, SRP and IPoIB, with switches of three makers and gateways (document
     /// 004)
     #[command(after_help = "Example:\n  sanloom reproduce gupfs --no-report")]
-    Gupfs(gupfs::Args),
+    Gupfs(SeededArgs),
     /// The comparison of document 004 with the rates of today: 32GFC, iSCSI over 25 and 100 GbE,
     /// FCoE over 100 GbE, and SRP over NDR
     #[command(after_help = "Example:\n  sanloom reproduce today --no-report")]
-    Today(today::Args),
+    Today(SeededArgs),
     /// Measured response times of three disks beside those of the disk model, with the demerit
     /// figure and both distributions, and queues of random reads
     #[command(
@@ -87,6 +88,18 @@ struct ResultArgs {
     /// Write no report folder; without this option and `--out`, it is PAPER.sanloom-report
     #[arg(long, conflicts_with = "out")]
     no_report: bool,
+}
+
+/// Options of papers whose runs have a seed.
+#[derive(clap::Args, Debug)]
+pub struct SeededArgs {
+    #[command(flatten)]
+    results: ResultArgs,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 impl ResultArgs {

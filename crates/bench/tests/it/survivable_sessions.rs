@@ -40,6 +40,12 @@ fn a_failure_around_a_gateway_cuts_off_the_hosts_that_check_names() {
     judge_all(0x6a7e, draw_gateways);
 }
 
+/// The same for hosts of virtualization switches with back ends over Ethernet.
+#[test]
+fn a_failure_around_a_virtualization_switch_cuts_off_the_hosts_that_check_names() {
+    judge_all(0x701, draw_volumes);
+}
+
 fn judge_all(salt: u64, draw: fn(&mut Dice) -> String) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
     let first = number("SANLOOM_FIRST_SEED").unwrap_or(0);
@@ -239,6 +245,54 @@ rate = "20k/s"
                  arrivals = \"constant 100/s\"\n"
             );
         }
+    }
+    text
+}
+
+/// Returns a lab with a virtualization switch between two Ethernet switches, with one or two
+/// interfaces. Each of its volumes is on a disk of its own, and each host uses one.
+fn draw_volumes(dice: &mut Dice) -> String {
+    let (hosts, disks) = (dice.range(1, 3), dice.range(1, 2));
+    let mut text = format!(
+        r#"
+[run]
+duration = "6s"
+warmup = "0s"
+[ethernet_switch."tor{{1..2}}"]
+[host."server{{1..{hosts}}}"]
+retries = 0
+command_timeout = "2s"
+multipath = {{ fast_io_fail = "1s", no_path_retry = 0 }}
+[storage.virtual]
+medium = "volumes"
+iscsi = {{ portals = "192.0.2.1:3260" }}
+"#
+    );
+    let mut links = 0;
+    let mut link = |text: &mut String, from: &str, to: u64, count: u64| {
+        links += 1;
+        let name = format!("name = \"link{links}x{{1..{count}}}\"");
+        *text += &format!("[[link]]\n{name}\nfrom = \"{from}\"\nto = \"tor{to}\"\nrate = \"10GbE\"\ncount = {count}\n");
+    };
+    link(&mut text, "tor1", 2, dice.range(1, 2));
+    (0..dice.range(1, 2)).for_each(|_| link(&mut text, "virtual", dice.range(1, 2), 1));
+    for disk in 1..=disks {
+        text += &format!(
+            "[storage.disk{disk}]\nrate = \"20k/s\"\niscsi = {{ portals = \"192.0.2.1{disk}:3260\" }}\n[pool.pool{disk}]\n\
+             [back_end.disk{disk}]\npool = \"pool{disk}\"\ntarget = \"iqn.2026-11.example.sanloom:disk{disk}\"\n\
+             portals = \"192.0.2.1{disk}:3260\"\nretry_for = \"1s\"\n[volume.volume{disk}]\npool = \"pool{disk}\"\n\
+             size = \"16MiB\"\nstorage = \"virtual\"\nlun = {}\n",
+            disk - 1
+        );
+        link(&mut text, &format!("disk{disk}"), dice.range(1, 2), 1);
+    }
+    for host in 1..=hosts {
+        (0..dice.range(1, 2)).for_each(|_| link(&mut text, &format!("server{host}"), dice.range(1, 2), 1));
+        text += &format!(
+            "[workload.load{host}]\nhosts = \"server{host}\"\ntargets = \"virtual:lun{}\"\nsize = \"4KiB\"\n\
+             arrivals = \"constant 100/s\"\n",
+            dice.range(0, disks - 1)
+        );
     }
     text
 }

@@ -19,8 +19,8 @@ pub struct FcipAddresses {
     pub keep_alive: Picos,
 }
 
-/// Bytes that the encapsulation of FCIP adds to a frame from SOF to EOF: 28 of the header.
-pub const FCIP_OVERHEAD_BYTES: u16 = 28;
+/// Bytes that the encapsulation of FCIP adds to a frame from SOF to EOF: those of the header.
+pub const FCIP_OVERHEAD_BYTES: u16 = sanloom_wire::fcip::HEADER_BYTES as u16;
 /// Receive buffer of a gateway towards its switch, in bytes. While it is full, the bytes stay in
 /// TCP.
 pub const FCIP_BUFFER_BYTES: u64 = 262_144;

@@ -26,7 +26,7 @@ pub struct VirtualLink {
     /// Priority of its frames.
     pub priority: u8,
     /// True if the interfaces at both ends use PFC for the priority: each sends pauses when its
-    /// receive buffer fills, and obeys those of the other end.
+    /// receive buffer fills, and obeys those of the other end. False for FCIP.
     pub pfc: bool,
     /// Receive buffer at each end, in bytes; `None`: [`FCOE_BUFFER_BYTES`] and the headroom.
     pub buffer_bytes: Option<u64>,

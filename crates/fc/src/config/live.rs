@@ -1,4 +1,5 @@
-//! Settings of a lab for running on real Ethernet ports with real disks. A simulation ignores them.
+//! Settings of a lab for running on real Ethernet ports with real disks. A simulation uses the
+//! targets, LUN masks, port groups, volumes and gateways of them, and ignores addresses and files.
 
 use super::fcip::FcipAddresses;
 use super::gateway::Gateway;

@@ -79,7 +79,7 @@ pub(super) fn begin(now: Instant, step: AdapterStep, exchanges: &mut Exchanges) 
 /// The adapter has the name of its port, as with libfc.
 fn hba(adapter: &Adapter, identity: &Identity) -> FdmiRequest {
     use hba_attribute::*;
-    let mut attributes = vec![bytes(NODE_NAME, &identity.config.wwnn.0.to_be_bytes())];
+    let mut attributes = vec![Attribute::of_name(NODE_NAME, identity.config.wwnn.0)];
     for (kind, value) in [
         (MANUFACTURER, &adapter.manufacturer),
         (SERIAL_NUMBER, &adapter.serial_number),
@@ -90,44 +90,26 @@ fn hba(adapter: &Adapter, identity: &Identity) -> FdmiRequest {
         (OS, &adapter.os),
         (SYMBOLIC_NODE_NAME, &identity.config.symbolic_name),
     ] {
-        attributes.extend(text(kind, value));
+        attributes.extend(Attribute::of_text(kind, value));
     }
-    attributes.push(bytes(PORTS, &1_u32.to_be_bytes()));
+    attributes.push(Attribute::of_number(PORTS, 1));
     let hba = identity.config.wwpn;
     FdmiRequest::Rhba { hba, ports: vec![hba], attributes }
 }
 
 fn port(adapter: &Adapter, identity: &Identity) -> FdmiRequest {
     use port_attribute::*;
-    let (config, number) = (&identity.config, |kind, value: u32| bytes(kind, &value.to_be_bytes()));
+    let config = &identity.config;
     let mut attributes = Vec::new();
     for (kind, speeds) in [(SUPPORTED_SPEEDS, adapter.speeds), (SPEED, adapter.speed)] {
-        attributes.extend((speeds != 0).then(|| number(kind, speeds)));
+        attributes.extend((speeds != 0).then(|| Attribute::of_number(kind, speeds)));
     }
-    attributes.push(number(MAX_FRAME_SIZE, config.receive_size_bytes.into()));
-    attributes.extend(text(OS_DEVICE_NAME, &adapter.os_device_name));
-    attributes.extend(text(HOST_NAME, &adapter.host_name));
-    attributes.push(bytes(NODE_NAME, &config.wwnn.0.to_be_bytes()));
-    attributes.push(bytes(PORT_NAME, &config.wwpn.0.to_be_bytes()));
-    attributes.extend(text(SYMBOLIC_NAME, &config.symbolic_name));
-    attributes.push(number(PORT_ID, identity.port_id.to_u32()));
+    attributes.push(Attribute::of_number(MAX_FRAME_SIZE, config.receive_size_bytes.into()));
+    attributes.extend(Attribute::of_text(OS_DEVICE_NAME, &adapter.os_device_name));
+    attributes.extend(Attribute::of_text(HOST_NAME, &adapter.host_name));
+    attributes.push(Attribute::of_name(NODE_NAME, config.wwnn.0));
+    attributes.push(Attribute::of_name(PORT_NAME, config.wwpn.0));
+    attributes.extend(Attribute::of_text(SYMBOLIC_NAME, &config.symbolic_name));
+    attributes.push(Attribute::of_number(PORT_ID, identity.port_id.to_u32()));
     FdmiRequest::Rpa { port: config.wwpn, attributes }
-}
-
-fn bytes(attribute: u16, value: &[u8]) -> Attribute {
-    Attribute { attribute, value: value.into() }
-}
-
-/// Longest text with its zero byte, in bytes (FC-GS, HBA attributes).
-const MAX_TEXT_BYTES: usize = 256;
-
-/// A text ends with a zero byte and is filled to whole words.
-fn text(attribute: u16, value: &str) -> Option<Attribute> {
-    let mut end = value.len().min(MAX_TEXT_BYTES - 1);
-    while !value.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut text = value.as_bytes()[..end].to_vec();
-    text.resize((end + 1).next_multiple_of(4), 0);
-    (end > 0).then(|| bytes(attribute, &text))
 }

@@ -22,10 +22,12 @@ pub struct EthernetInterface {
 /// Paths of iSCSI sessions in a simulation: [`Lab::iscsi_paths`]. Interfaces are known by their
 /// index in `interfaces`.
 pub struct IscsiPaths<'l> {
-    lab: &'l Lab,
+    pub(super) lab: &'l Lab,
     /// [`Lab::ethernet_interfaces`].
     pub interfaces: Vec<EthernetInterface>,
     by_node: BTreeMap<EthernetNode, Vec<u16>>,
+    /// Number of IPoIB interfaces of each storage system that has any.
+    on_infiniband: BTreeMap<u16, usize>,
     /// [`Lab::ethernet_groups`] of each VLAN of a host.
     groups: BTreeMap<Option<u16>, Vec<Option<u16>>>,
 }
@@ -43,11 +45,7 @@ impl IscsiPaths<'_> {
         let Some(target) = self.lab.live.iscsi.get(&storage) else { return Vec::new() };
         let interfaces = self.interfaces_of(EthernetNode::Storage(storage));
         // Further addresses are those of the IPoIB interfaces.
-        let ipoib = &self.lab.infiniband.ipoib.nodes;
-        let node = InfinibandNode::Storage(storage);
-        let ends = self.lab.infiniband.links.iter().flat_map(|link| link.ends);
-        let on_infiniband = ends.filter(|end| end.node == node && ipoib.contains_key(&node)).count();
-        let listed = target.portals.len().saturating_sub(on_infiniband);
+        let listed = target.portals.len().saturating_sub(self.on_infiniband.get(&storage).copied().unwrap_or(0));
         let portals = if interfaces.is_empty() { 0 } else { listed.max(interfaces.len()) };
         interfaces.iter().copied().cycle().take(portals).collect()
     }
@@ -73,14 +71,13 @@ impl IscsiPaths<'_> {
     /// [`IscsiPaths::portals`]. Each pair carries `sessions` of the host. Empty if the target does
     /// not admit the host.
     pub fn pairs(&self, host: u16, storage: u16) -> Vec<(u16, u16)> {
-        let vlan = self.lab.hosts.get(usize::from(host)).and_then(|host| host.iscsi.vlan);
-        let Some(groups) = self.groups.get(&vlan).filter(|_| self.admits(host, storage)) else { return Vec::new() };
-        let group = |interface: u16| groups[self.interfaces[usize::from(interface)].link];
+        if !self.admits(host, storage) {
+            return Vec::new();
+        }
         let portals = self.portals(storage);
         let mut pairs = Vec::new();
         for &own in self.interfaces_of(EthernetNode::Host(host)) {
-            let is_joined = |interface: u16| group(own).is_some() && group(own) == group(interface);
-            let joined = (0..).zip(&portals).filter(|(_, interface)| is_joined(**interface));
+            let joined = (0..).zip(&portals).filter(|(_, far)| self.are_joined(host, own, **far));
             pairs.extend(joined.map(|(portal, _)| (own, portal)));
         }
         pairs
@@ -156,31 +153,17 @@ impl Lab {
         for (number, interface) in (0..).zip(&interfaces) {
             by_node.entry(interface.end.node).or_default().push(number);
         }
-        let vlans: BTreeSet<Option<u16>> = self.hosts.iter().map(|host| host.iscsi.vlan).collect();
-        let groups = vlans.into_iter().map(|vlan| (vlan, self.ethernet_groups(vlan))).collect();
-        IscsiPaths { lab: self, interfaces, by_node, groups }
-    }
-
-    /// Calls a function for each host and iSCSI target that a workload joins and that have Ethernet
-    /// interfaces, once for each pair, until it returns false.
-    pub fn for_each_iscsi_pair(&self, mut call: impl FnMut(&IscsiPaths<'_>, u16, u16) -> bool) {
-        if self.ethernet_links.is_empty() {
-            return;
-        }
-        let paths = self.iscsi_paths();
-        let mut seen = BTreeSet::new();
-        for workload in &self.workloads {
-            let targets = workload.targets.iter().map(|target| target.storage);
-            let targets: BTreeSet<u16> = targets.filter(|storage| !paths.portals(*storage).is_empty()).collect();
-            let is_linked = |host: &u16| !paths.interfaces_of(EthernetNode::Host(*host)).is_empty();
-            for host in workload.hosts.iter().copied().filter(is_linked) {
-                for &storage in &targets {
-                    if seen.insert((host, storage)) && !call(&paths, host, storage) {
-                        return;
-                    }
-                }
+        let mut on_infiniband = BTreeMap::new();
+        for end in self.infiniband.links.iter().flat_map(|link| link.ends) {
+            if let InfinibandNode::Storage(storage) = end.node
+                && self.infiniband.ipoib.nodes.contains_key(&end.node)
+            {
+                *on_infiniband.entry(storage).or_insert(0) += 1;
             }
         }
+        let vlans: BTreeSet<Option<u16>> = self.hosts.iter().map(|host| host.iscsi.vlan).collect();
+        let groups = vlans.into_iter().map(|vlan| (vlan, self.ethernet_groups(vlan))).collect();
+        IscsiPaths { lab: self, interfaces, by_node, on_infiniband, groups }
     }
 
     /// Ethernet that a simulation adds to the lab: one non-blocking switch with a link to each host

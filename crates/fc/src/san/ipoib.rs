@@ -212,10 +212,10 @@ impl<'l> IpPaths<'l> {
         IpPaths { lab, iscsi: lab.iscsi_paths(), infiniband, by_node, groups: infiniband_groups(lab) }
     }
 
-    /// Calls a function for each host and iSCSI target that a workload joins and between which a
-    /// packet of IP crosses InfiniBand, once for each pair with its ways, until it returns false.
+    /// Calls a function for each host and iSCSI target that a workload joins, once for each pair
+    /// with its ways, until it returns false. Pairs without a way are left out.
     pub fn for_each_pair(lab: &Lab, mut call: impl FnMut(&IpPaths<'_>, u16, u16, &[IpWay]) -> bool) {
-        if !lab.infiniband.has_ipoib() {
+        if lab.ethernet_links.is_empty() && !lab.infiniband.has_ipoib() {
             return;
         }
         let paths = IpPaths::of(lab);
@@ -227,8 +227,7 @@ impl<'l> IpPaths<'l> {
                     if !seen.insert((host, storage)) {
                         continue;
                     }
-                    let is_ours = |way: &IpWay| way.router.is_some() || paths.on_infiniband(way.ends[0]).is_some();
-                    let ways: Vec<IpWay> = paths.ways(host, storage).into_iter().filter(is_ours).collect();
+                    let ways = paths.ways(host, storage);
                     if !ways.is_empty() && !call(&paths, host, storage, &ways) {
                         return;
                     }

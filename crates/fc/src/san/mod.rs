@@ -11,6 +11,7 @@ mod channels;
 mod dark;
 mod ethernet;
 mod fcoe;
+mod gateways;
 mod infiniband;
 mod ipoib;
 mod join;
@@ -31,6 +32,7 @@ pub use change::ScheduledChange;
 pub use dark::{ethernet_links_down_at_start, infiniband_links_down_at_start};
 pub use ethernet::{EthernetInterface, IscsiPaths};
 pub use fcoe::{FcoePath, ethernet_node, fcoe_paths, fcoe_paths_without};
+pub use gateways::{Behind, behind, gateways, hosts_of_gateway, is_gateway, iscsi_back_end};
 pub use infiniband::{InfinibandInterface, SrpPaths};
 pub use ipoib::{IpPaths, IpWay};
 pub use join::{JoinEnd, Joined, Obstacle, join};
@@ -42,7 +44,6 @@ pub use session_reach::{NetworkPart, SessionReach};
 pub use subnet::{SubnetGraph, SubnetRoutes, infiniband_adapter_guid, infiniband_switch_guid, subnet_config};
 pub use switches::lab_configs;
 pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
-pub use volumes::{gateways, hosts_of_gateway};
 
 use crate::config::{
     ArbitratedLoop, EthernetLink, EthernetSwitch, Fault, Host, Infiniband, Link, Live, Picos, Priority, Storage,

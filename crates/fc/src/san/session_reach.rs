@@ -55,6 +55,9 @@ pub struct SessionReach<'l> {
     sessions: BTreeMap<Pair, Vec<Session>>,
     /// Pairs of which every session uses the link.
     only: BTreeMap<u16, BTreeSet<Pair>>,
+    /// Links at both ends of the first session of each virtualization switch with each storage
+    /// system behind it.
+    back_ends: BTreeMap<Pair, [u16; 2]>,
 }
 
 impl<'l> SessionReach<'l> {
@@ -62,18 +65,8 @@ impl<'l> SessionReach<'l> {
     /// from the start carry none.
     pub fn of_iscsi(lab: &'l Lab) -> SessionReach<'l> {
         let mut sessions: BTreeMap<Pair, Vec<Session>> = BTreeMap::new();
-        lab.for_each_iscsi_pair(|paths, host, storage| {
-            let portals = paths.portals(storage);
-            let link = |interface: u16| paths.interfaces[usize::from(interface)].link as u16;
-            let session = |(own, portal): (u16, u16)| {
-                let interfaces = [own, portals[usize::from(portal)]];
-                Session { links: interfaces.map(link), interfaces, is_leg: false }
-            };
-            sessions.insert((host, storage), paths.pairs(host, storage).into_iter().map(session).collect());
-            true
-        });
-        for (pair, leg) in ip_sessions(lab, Network::Ethernet) {
-            sessions.entry(pair).or_default().push(leg);
+        for (pair, session) in ip_sessions(lab, Network::Ethernet) {
+            sessions.entry(pair).or_default().push(session);
         }
         SessionReach {
             lab,
@@ -84,6 +77,7 @@ impl<'l> SessionReach<'l> {
             dark: ethernet_links_down_at_start(lab),
             sessions,
             only: BTreeMap::new(),
+            back_ends: back_ends(lab),
         }
         .analysed()
     }
@@ -113,6 +107,7 @@ impl<'l> SessionReach<'l> {
             dark: infiniband_links_down_at_start(lab),
             sessions,
             only: BTreeMap::new(),
+            back_ends: BTreeMap::new(),
         }
         .analysed()
     }
@@ -172,22 +167,49 @@ impl<'l> SessionReach<'l> {
 
     /// Returns the pairs that lose their last session when `part` fails.
     pub fn cut_off(&self, part: NetworkPart) -> BTreeSet<Pair> {
+        if let NetworkPart::Link(link) = part
+            && self.switches.get(usize::from(link)).copied().unwrap_or_default().contains(&None)
+        {
+            return self.only.get(&link).cloned().unwrap_or_default();
+        }
+        let left: BTreeSet<Pair> =
+            self.joined_without(&self.broken_by(part)).into_iter().map(|(pair, _)| pair).collect();
+        self.sessions.keys().filter(|pair| !left.contains(pair)).copied().collect()
+    }
+
+    /// Links that carry nothing when `part` fails.
+    fn broken_by(&self, part: NetworkPart) -> BTreeSet<u16> {
         let mut broken = self.dark.clone();
         match part {
-            NetworkPart::Link(link) => {
-                let ends = self.switches.get(usize::from(link)).copied().unwrap_or_default();
-                if ends.contains(&None) {
-                    return self.only.get(&link).cloned().unwrap_or_default();
-                }
-                broken.insert(link);
-            }
+            NetworkPart::Link(link) => _ = broken.insert(link),
             NetworkPart::Switch(switch) => {
                 let links = (0..).zip(&self.switches).filter(|(_, ends)| ends.contains(&Some(switch)));
                 broken.extend(links.map(|(number, _)| number));
             }
         }
-        let left: BTreeSet<Pair> = self.joined_without(&broken).into_iter().map(|(pair, _)| pair).collect();
-        self.sessions.keys().filter(|pair| !left.contains(pair)).copied().collect()
+        broken
+    }
+
+    /// Virtualization switches, each with a storage system behind it that it reaches over iSCSI,
+    /// with the links at both ends.
+    pub fn back_ends(&self) -> &BTreeMap<Pair, [u16; 2]> {
+        &self.back_ends
+    }
+
+    /// Returns the pairs of [`SessionReach::back_ends`] that have no session when `part` fails, or
+    /// without a failure.
+    pub fn back_ends_cut(&self, part: Option<NetworkPart>) -> BTreeSet<Pair> {
+        if self.back_ends.is_empty() {
+            return BTreeSet::new();
+        }
+        let broken = part.map_or_else(|| self.dark.clone(), |part| self.broken_by(part));
+        // Virtualization switches log in without a VLAN.
+        let groups = ethernet_groups_without(self.lab, None, &broken);
+        let is_cut = |links: &[u16; 2]| {
+            let [own, peer] = links.map(|link| groups[usize::from(link)]);
+            own.is_none() || own != peer
+        };
+        self.back_ends.iter().filter(|(_, links)| is_cut(links)).map(|(pair, _)| *pair).collect()
     }
 
     /// Returns the sessions whose ends are joined without some links.
@@ -214,7 +236,23 @@ impl<'l> SessionReach<'l> {
     }
 }
 
-/// Sessions of iSCSI that cross InfiniBand: the part of each in one network.
+fn back_ends(lab: &Lab) -> BTreeMap<Pair, [u16; 2]> {
+    let mut found = BTreeMap::new();
+    if lab.live.back_ends.is_empty() {
+        return found;
+    }
+    let paths = lab.iscsi_paths();
+    for session in paths.back_ends() {
+        let (switch, storage, _) = session;
+        if let Some((ends, _)) = paths.ends_of_back_end(session) {
+            let links = ends.map(|interface| paths.interfaces[usize::from(interface)].link as u16);
+            found.entry((switch, storage)).or_insert(links);
+        }
+    }
+    found
+}
+
+/// Sessions of iSCSI: the part of each in one network.
 fn ip_sessions(lab: &Lab, network: Network) -> Vec<(Pair, Session)> {
     let mut found = Vec::new();
     IpPaths::for_each_pair(lab, |paths, host, storage, ways| {

@@ -1,9 +1,8 @@
 //! LUNs of a lab, with those that are virtual disks.
 
 use super::Lab;
-use crate::config::{Host, Lun, MediumKind, VolumeSpec};
-use sanloom_wire::Wwpn;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::config::{Lun, VolumeSpec};
+use std::collections::BTreeMap;
 
 impl Lab {
     /// Virtual disks that a storage system presents, by LUN. A volume without a LUN in the lab gets
@@ -30,22 +29,4 @@ impl Lab {
             Some(Lun { blocks: volume.size_bytes / u64::from(block_bytes), block_bytes })
         })
     }
-}
-
-/// Storage systems whose data are on others: gateways and virtualization switches.
-pub fn gateways(lab: &Lab) -> impl Iterator<Item = u16> + '_ {
-    (0..lab.storage.len() as u16).filter(|storage| {
-        let through = lab.live.gateways.get(storage).is_some_and(|gateway| gateway.through.is_some());
-        through || lab.live.medium(*storage).kind == MediumKind::Volumes
-    })
-}
-
-/// Hosts with the ports of a gateway in Fibre Channel, without virtual ones.
-pub fn hosts_of_gateway(lab: &Lab, storage: u16) -> BTreeSet<u16> {
-    let through = lab.live.gateways.get(&storage).and_then(|gateway| gateway.through);
-    let of_volumes = (lab.live.medium(storage).kind == MediumKind::Volumes).then(|| lab.live.host_ports());
-    let names: Vec<Wwpn> =
-        through.map(|ports| ports.initiator).into_iter().chain(of_volumes.into_iter().flatten()).collect();
-    let has_name = |host: &Host| host.hbas.iter().any(|hba| names.contains(&hba.wwpn));
-    (0..).zip(&lab.hosts).filter(|(_, host)| has_name(host)).map(|(number, _)| number).collect()
 }

@@ -50,7 +50,8 @@ pub(super) fn build(lab: &Lab, links: &[Where<'_>], sink: &mut Sink) -> BTreeMap
             duplicate(element, &header, &lab.links[*other].name, *at, sink);
         }
         listening.push((node, listen, index));
-        found.insert(index, FcipAddresses { listen, peer, keep_alive: keep_alive(element, sink) });
+        check_keep_alive(element, sink);
+        found.insert(index, FcipAddresses { listen, peer, keep_alive: keep_alive(element) });
     }
     found
 }
@@ -74,8 +75,12 @@ fn address(element: &Element<'_>, key: &str, sink: &mut Sink) -> Option<SocketAd
     address
 }
 
-fn keep_alive(element: &Element<'_>, sink: &mut Sink) -> Picos {
-    let keep_alive = element.time("fcip.keep_alive").unwrap_or(K_A_TOV);
+fn keep_alive(element: &Element<'_>) -> Picos {
+    element.time("fcip.keep_alive").unwrap_or(K_A_TOV)
+}
+
+fn check_keep_alive(element: &Element<'_>, sink: &mut Sink) {
+    let keep_alive = keep_alive(element);
     if !KEEP_ALIVE_MS.contains(&(keep_alive.0 / 1_000_000_000)) {
         sink.error(
             BAD_PERIOD,
@@ -84,7 +89,6 @@ fn keep_alive(element: &Element<'_>, sink: &mut Sink) -> Picos {
             "write keep_alive = \"10s\"",
         );
     }
-    keep_alive
 }
 
 /// Settings of the link in a simulation. [`build`] reports the mistakes.
@@ -93,6 +97,6 @@ pub(super) fn tunnel(element: &Element<'_>) -> FcipTunnel {
     FcipTunnel {
         window_bytes: size("fcip.window"),
         send_buffer_bytes: size("fcip.send_buffer"),
-        keep_alive: element.time("fcip.keep_alive").unwrap_or(K_A_TOV),
+        keep_alive: keep_alive(element),
     }
 }

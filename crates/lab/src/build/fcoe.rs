@@ -15,7 +15,7 @@ pub(super) fn virtual_link(lab: &Lab, element: &Element<'_>, ends: [Node; 2]) ->
     }
     if is_fcip {
         let fcip = Some(super::fcip::tunnel(element));
-        return Some(VirtualLink { vlan: None, priority: 0, pfc: true, buffer_bytes: Some(FCIP_BUFFER_BYTES), fcip });
+        return Some(VirtualLink { vlan: None, priority: 0, pfc: false, buffer_bytes: Some(FCIP_BUFFER_BYTES), fcip });
     }
     Some(VirtualLink {
         vlan: element.integer("ethernet.vlan"),

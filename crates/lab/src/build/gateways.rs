@@ -133,8 +133,8 @@ fn gateway(
         sink.error(CONFLICT, &element.origin(key), reason, remedy);
     };
     if !live.iscsi.contains_key(&number) && !lab.infiniband.targets.contains_key(&number) {
-        let remedy = "add iscsi = { portals = \"192.0.2.1:3260\" }, or remove `gateway`";
-        conflict("gateway", format!("no host reaches the gateway `{name}` over iSCSI"), remedy);
+        let remedy = "add iscsi = { portals = \"192.0.2.1:3260\" } or srp = {}, or remove `gateway`";
+        conflict("gateway", format!("no host reaches the gateway `{name}` over iSCSI or SRP"), remedy);
     }
     let has_volumes = live.medium(number).kind == MediumKind::Volumes;
     let is_through = element.is_given("gateway.host") || element.is_given("gateway.target_port");

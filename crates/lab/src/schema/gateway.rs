@@ -12,7 +12,7 @@ pub(super) const GATEWAY: [Key; 10] = [
         path: "gateway",
         kind: Kind::Table,
         fallback: Fallback::Absent("with `medium = \"volumes\"`, the defaults of its keys"),
-        meaning: "The storage system is a gateway: its hosts reach it over iSCSI, and its data are on other storage systems. Only a simulation obeys these keys.",
+        meaning: "The storage system is a gateway: its hosts reach it over iSCSI or SRP, and its data are on other storage systems. Only a simulation obeys these keys.",
         example: "{ host = \"router\", target_port = \"array\", forwarding = \"frame\" }",
         also: &["bridge", "router"],
     },

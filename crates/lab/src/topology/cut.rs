@@ -1,7 +1,7 @@
 //! Storage that hosts cannot reach while one part of the lab is broken: [`Reach`].
 
 use super::chassis::chassis;
-use super::gateways;
+use super::gateways::BehindGateways;
 use super::part::Part;
 use sanloom_fc::config::{EthernetLink, EthernetNode, LinkEnd, Node};
 use sanloom_fc::san::{
@@ -28,6 +28,8 @@ pub struct Reach<'l> {
     /// Virtual links of FCoE with the interfaces below them, as at the start of a run.
     fcoe: Vec<FcoePath>,
     interfaces: Vec<EthernetInterface>,
+    /// Paths between gateways and the storage behind them.
+    behind: BehindGateways,
     /// Storage that is joined over Fibre Channel.
     whole: Left,
     /// LUNs that have a path and are used.
@@ -45,7 +47,8 @@ impl<'l> Reach<'l> {
         let (whole, joined) = (Left::default(), HostLuns::new());
         let fcoe = fcoe_paths_without(lab, &ethernet_links_down_at_start(lab));
         let interfaces = lab.ethernet_interfaces();
-        let mut reach = Reach { lab, permitted, apart, iscsi, srp, fcoe, interfaces, whole, joined };
+        let behind = BehindGateways::of(lab, &permitted, &iscsi, iscsi.pairs().chain(srp.pairs()));
+        let mut reach = Reach { lab, permitted, apart, iscsi, srp, fcoe, interfaces, behind, whole, joined };
         for host in 0..lab.hosts.len() as u16 {
             for storage in reach.permitted.storage_of_host(host) {
                 let luns = lab.luns_in_use(host, storage);
@@ -60,12 +63,10 @@ impl<'l> Reach<'l> {
             luns.retain(|lun| reach.whole.has(*pair, *lun));
             !luns.is_empty()
         });
-        let whole: BTreeSet<usize> = BTreeSet::new();
+        let cut = reach.cut_behind(&BTreeSet::new(), None);
         for pair in reach.iscsi.pairs().chain(reach.srp.pairs()) {
-            if reach.is_cut_behind(pair, &whole) {
-                continue;
-            }
-            let luns = lab.luns_in_use(pair.0, pair.1);
+            let mut luns = lab.luns_in_use(pair.0, pair.1);
+            luns.retain(|lun| !has(&cut, pair, *lun));
             if !luns.is_empty() {
                 reach.joined.entry(pair).or_default().extend(luns);
             }
@@ -119,13 +120,15 @@ impl<'l> Reach<'l> {
         }
         let broken = self.links_of(part);
         let left = self.without(&broken, None);
-        let has_session = |pair: (u16, u16)| {
+        let cut = self.cut_behind(&broken, None);
+        let has_session = |pair: (u16, u16), lun: u16| {
             let is_up = self.srp.joins(pair) || self.iscsi.joins(pair);
-            is_up && part != Part::Gateway(pair.1) && !self.is_cut_behind(pair, &broken)
+            is_up && part != Part::Gateway(pair.1) && !has(&cut, pair, lun)
         };
         let mut lost = HostLuns::new();
         for (pair, luns) in &self.joined {
-            let is_gone = |lun: &&u16| !(left.has(*pair, **lun) || has_session(*pair)) || loses_data(*pair, **lun);
+            let is_gone =
+                |lun: &&u16| !(left.has(*pair, **lun) || has_session(*pair, **lun)) || loses_data(*pair, **lun);
             let gone: BTreeSet<u16> = luns.iter().filter(is_gone).copied().collect();
             if !gone.is_empty() {
                 lost.insert(*pair, gone);
@@ -134,9 +137,24 @@ impl<'l> Reach<'l> {
         lost
     }
 
-    /// Returns whether the storage behind a gateway is lost to a host, without some links.
-    fn is_cut_behind(&self, pair: (u16, u16), broken: &BTreeSet<usize>) -> bool {
-        gateways::is_cut_behind(self.lab, &self.permitted, &self.apart, pair, broken)
+    /// Returns the LUNs of gateways that cannot reach the storage behind them without some links of
+    /// Fibre Channel and a part of Ethernet.
+    fn cut_behind(&self, broken: &BTreeSet<usize>, part: Option<NetworkPart>) -> HostLuns {
+        if self.behind.is_empty() {
+            return HostLuns::new();
+        }
+        let junctions = self.lab.junctions_without(&self.dark_without(broken));
+        self.behind.cut(&self.permitted, (broken, &junctions), &self.iscsi.back_ends_cut(part))
+    }
+
+    /// Links between switches that carry nothing without some links.
+    fn dark_without(&self, broken: &BTreeSet<usize>) -> BTreeSet<u16> {
+        self.apart.iter().copied().chain(broken.iter().map(|link| *link as u16)).collect()
+    }
+
+    /// The paths between gateways and the storage behind them.
+    pub(super) fn behind(&self) -> &BehindGateways {
+        &self.behind
     }
 
     /// Returns whether parts of Ethernet carry paths of Fibre Channel.
@@ -149,8 +167,9 @@ impl<'l> Reach<'l> {
     fn cut_off_below(&self, part: NetworkPart) -> HostLuns {
         let lost_sessions = self.iscsi.cut_off(part);
         let (broken, host) = self.broken_below(part);
+        let cut = self.cut_behind(&broken, Some(part));
         if broken.is_empty() {
-            return self.last_paths(lost_sessions, &self.srp);
+            return self.with_cut(self.last_paths(lost_sessions, &self.srp), cut);
         }
         let left = self.without(&broken, host);
         let has_session =
@@ -163,8 +182,10 @@ impl<'l> Reach<'l> {
         };
         let hosts = host.map(carried);
         let is_meant = |pair: (u16, u16)| hosts.as_ref().is_none_or(|hosts| hosts.contains(&pair.0));
-        for (pair, luns) in self.joined.iter().filter(|(pair, _)| is_meant(**pair) && !has_session(**pair)) {
-            let gone: BTreeSet<u16> = luns.iter().filter(|lun| !left.has(*pair, **lun)).copied().collect();
+        for (pair, luns) in &self.joined {
+            let has_path = |lun: u16| if is_meant(*pair) { left.has(*pair, lun) } else { self.whole.has(*pair, lun) };
+            let is_gone = |lun: &&u16| !has_path(**lun) && (!has_session(*pair) || has(&cut, *pair, **lun));
+            let gone: BTreeSet<u16> = luns.iter().filter(is_gone).copied().collect();
             if !gone.is_empty() {
                 lost.insert(*pair, gone);
             }
@@ -210,8 +231,24 @@ impl<'l> Reach<'l> {
     fn cut_off_on_ethernet(&self, part: NetworkPart) -> HostLuns {
         match self.has_fcoe() {
             true => self.cut_off_below(part),
-            false => self.last_paths(self.iscsi.cut_off(part), &self.srp),
+            false => {
+                let cut = self.cut_behind(&BTreeSet::new(), Some(part));
+                self.with_cut(self.last_paths(self.iscsi.cut_off(part), &self.srp), cut)
+            }
         }
+    }
+
+    /// Adds the LUNs whose gateway is cut from the storage behind, unless Fibre Channel joins them.
+    fn with_cut(&self, mut lost: HostLuns, cut: HostLuns) -> HostLuns {
+        for (pair, luns) in cut {
+            let joined = self.joined.get(&pair);
+            let is_gone = |lun: &u16| joined.is_some_and(|joined| joined.contains(lun)) && !self.whole.has(pair, *lun);
+            let gone: BTreeSet<u16> = luns.into_iter().filter(is_gone).collect();
+            if !gone.is_empty() {
+                lost.entry(pair).or_default().extend(gone);
+            }
+        }
+        lost
     }
 
     /// Returns the LUNs of pairs that have lost their sessions of one network, if neither the other
@@ -277,8 +314,7 @@ impl<'l> Reach<'l> {
     /// LUNs among those of [`Reach::joined`] that have a permitted path without some links, over
     /// the ports of one host or of all.
     fn without(&self, broken: &BTreeSet<usize>, only: Option<u16>) -> Left {
-        let dark = self.apart.iter().copied().chain(broken.iter().map(|link| *link as u16)).collect();
-        let fabrics = self.lab.junctions_without(&dark);
+        let fabrics = self.lab.junctions_without(&self.dark_without(broken));
         let fabric = |switch: u16| fabrics.get(usize::from(switch));
         let mut left = Left::default();
         let is_cut = |port: &AttachedPort| {
@@ -306,6 +342,10 @@ impl<'l> Reach<'l> {
     }
 }
 
+fn has(luns: &HostLuns, pair: (u16, u16), lun: u16) -> bool {
+    luns.get(&pair).is_some_and(|luns| luns.contains(&lun))
+}
+
 /// Storage that is left to hosts.
 #[derive(Default)]
 struct Left {
@@ -317,6 +357,6 @@ struct Left {
 
 impl Left {
     fn has(&self, pair: (u16, u16), lun: u16) -> bool {
-        self.whole.contains(&pair) || self.parts.get(&pair).is_some_and(|luns| luns.contains(&lun))
+        self.whole.contains(&pair) || has(&self.parts, pair, lun)
     }
 }

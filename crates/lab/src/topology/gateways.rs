@@ -1,103 +1,169 @@
-//! Gateways in the topology report: the ports between them and the storage behind them.
+//! Gateways in the topology report: the paths between them and the storage behind them.
 
+use super::cut::HostLuns;
 use super::part::Part;
-use sanloom_fc::config::{BackEndTarget, FcpBackEnd, GatewayMode, MediumKind, Node};
-use sanloom_fc::san::{AttachedPort, Lab, PermittedPairs, gateways};
+use sanloom_fc::san::{AttachedPort, Behind, Lab, PermittedPairs, SessionReach, behind, gateways};
 use sanloom_wire::Wwpn;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Returns the port of a host or storage system with a port name.
-fn port_of(lab: &Lab, name: Wwpn) -> Option<(Node, u16)> {
-    let of_hosts = (0..).zip(&lab.hosts).find_map(|(number, host)| {
-        let port = host.hbas.iter().position(|hba| hba.wwpn == name)?;
-        Some((Node::Host(number), port as u16))
-    });
-    of_hosts.or_else(|| {
-        (0..).zip(&lab.storage).find_map(|(number, storage)| {
-            let port = storage.ports.iter().position(|port| port.wwpn == name)?;
-            Some((Node::Storage(number), port as u16))
-        })
-    })
+type Pair = (u16, u16);
+
+/// Paths behind gateways that hosts need.
+#[derive(Default)]
+pub(super) struct BehindGateways {
+    /// Pairs of ports in Fibre Channel and targets of iSCSI, without duplicates.
+    needs: Vec<Need>,
+    /// For each host and gateway that sessions join, the LUNs with indices into `needs`.
+    luns: BTreeMap<Pair, BTreeMap<u16, Vec<usize>>>,
+    /// Parts of Fibre Channel at the ends of the paths.
+    ports: BTreeSet<Part>,
 }
 
-/// Returns the ports that a gateway needs for a host: its own ones, each with a target port.
-fn ports_behind(lab: &Lab, (host, storage): (u16, u16)) -> Vec<FcpBackEnd> {
-    let gateway = lab.live.gateways.get(&storage);
-    if let Some((gateway, ports)) = gateway.and_then(|gateway| Some((gateway, gateway.through?))) {
-        let own = gateway.hosts.iter().find(|own| own.host == host);
-        let name = own.and_then(|own| lab.hosts.get(usize::from(own.port))?.hbas.first()).map(|hba| hba.wwpn);
-        let initiator = match gateway.mode {
-            GatewayMode::Proxy => ports.initiator,
-            GatewayMode::Transparent => name.unwrap_or_default(),
-        };
-        return vec![FcpBackEnd { initiator, ..ports }];
-    }
-    if lab.live.medium(storage).kind != MediumKind::Volumes {
-        return Vec::new();
-    }
-    let of_fabric = lab.live.back_ends.iter().filter_map(|back_end| match back_end.target {
-        BackEndTarget::Fcp(ports) => Some(ports),
-        BackEndTarget::Iscsi(_) => None,
-    });
-    of_fabric.collect()
+enum Need {
+    /// Indices of both ports in [`PermittedPairs`]; `None` if one is dark or the pair is not
+    /// permitted.
+    Fcp(Option<[usize; 2]>),
+    /// Virtualization switch and storage system of a session of iSCSI.
+    Iscsi(Pair),
 }
 
-/// Returns whether a host cannot use a gateway, because without some links a port of the gateway
-/// has no path to the storage behind it. `apart`: links between switches that carry nothing.
-pub(super) fn is_cut_behind(
-    lab: &Lab,
-    permitted: &PermittedPairs,
-    apart: &BTreeSet<u16>,
-    pair: (u16, u16),
-    broken: &BTreeSet<usize>,
-) -> bool {
-    let needed = ports_behind(lab, pair);
-    if needed.is_empty() {
-        return false;
-    }
-    let dark = apart.iter().copied().chain(broken.iter().map(|link| *link as u16)).collect();
-    let fabrics = lab.junctions_without(&dark);
-    let fabric = |switch: u16| fabrics.get(usize::from(switch));
-    let is_cut = |port: &AttachedPort| {
-        broken.contains(&port.link) || port.fl_port_link.is_some_and(|link| broken.contains(&link))
-    };
-    let is_at = |port: &AttachedPort, place: Option<(Node, u16)>| place == Some((port.node, port.port));
-    let has_path = |ports: &FcpBackEnd| {
-        let [own, target] = [ports.initiator, ports.target].map(|name| port_of(lab, name));
-        let own = permitted.hosts.iter().enumerate().filter(|(_, port)| is_at(port, own) && !is_cut(port));
-        own.into_iter().any(|(number, host)| {
-            permitted.partners(number).iter().any(|partner| {
-                let storage = &permitted.storage[*partner as usize];
-                is_at(storage, target) && !is_cut(storage) && fabric(host.switch) == fabric(storage.switch)
-            })
-        })
-    };
-    !needed.iter().all(has_path)
-}
-
-/// Returns the parts of Fibre Channel, and the gateways, whose loss may cut off hosts of gateways.
-pub(super) fn candidates(lab: &Lab) -> BTreeSet<Part> {
-    let mut parts = BTreeSet::new();
-    for storage in gateways(lab) {
-        parts.insert(Part::Gateway(storage));
-        for host in 0..lab.hosts.len() as u16 {
-            for FcpBackEnd { initiator, target } in ports_behind(lab, (host, storage)) {
-                for (node, port) in [initiator, target].into_iter().filter_map(|name| port_of(lab, name)) {
-                    parts.insert(match node {
-                        Node::Host(host) => match lab.hosts[usize::from(host)].virtual_machine {
-                            Some(machine) => Part::Hba(machine.on, machine.carrier(port, 1)),
-                            None => Part::Hba(host, port),
-                        },
-                        Node::Storage(storage) => Part::StoragePort(storage, port),
-                        Node::Switch(_) | Node::Loop(_) => continue,
+impl BehindGateways {
+    /// Collects the paths for pairs of a host and storage that have sessions.
+    pub fn of(
+        lab: &Lab,
+        permitted: &PermittedPairs,
+        iscsi: &SessionReach<'_>,
+        pairs: impl Iterator<Item = Pair>,
+    ) -> BehindGateways {
+        let own: BTreeSet<u16> = gateways(lab).collect();
+        let mut found = BehindGateways::default();
+        if own.is_empty() {
+            return found;
+        }
+        let name = |port: &AttachedPort| port.identity.port_name;
+        let hosts: BTreeMap<Wwpn, usize> = permitted.hosts.iter().map(name).zip(0..).collect();
+        let storage: BTreeMap<Wwpn, usize> = permitted.storage.iter().map(name).zip(0..).collect();
+        let all: BTreeMap<Wwpn, Part> = parts_by_name(lab);
+        let mut numbers: BTreeMap<(u16, Behind), usize> = BTreeMap::new();
+        for pair in pairs.filter(|(_, storage)| own.contains(storage)) {
+            for lun in lab.luns_in_use(pair.0, pair.1) {
+                let mut of_lun = Vec::new();
+                for path in behind(lab, pair, lun) {
+                    let need = match path {
+                        Behind::Fcp([initiator, target]) => {
+                            found.ports.extend([initiator, target].iter().filter_map(|name| all.get(name)));
+                            let ports = hosts.get(&initiator).zip(storage.get(&target)).map(|(a, b)| [*a, *b]);
+                            let is_permitted =
+                                |ports: &[usize; 2]| permitted.partners(ports[0]).contains(&(ports[1] as u32));
+                            Need::Fcp(ports.filter(is_permitted))
+                        }
+                        // Other targets are addresses outside of the lab.
+                        Behind::Iscsi(system, _) if iscsi.back_ends().contains_key(&(pair.1, system)) => {
+                            Need::Iscsi((pair.1, system))
+                        }
+                        Behind::Iscsi(..) => continue,
+                    };
+                    let number = *numbers.entry((pair.1, path)).or_insert_with(|| {
+                        found.needs.push(need);
+                        found.needs.len() - 1
                     });
+                    of_lun.push(number);
                 }
+                found.luns.entry(pair).or_default().insert(lun, of_lun);
             }
         }
+        found
     }
-    if !parts.is_empty() {
-        parts.extend((0..lab.links.len()).map(Part::Link));
-        parts.extend((0..lab.switches.len() as u16).map(Part::Switch));
+
+    /// Returns the LUNs of gateways whose path behind is cut, with the number of the group of each
+    /// switch, without some links of Fibre Channel and without sessions with back ends.
+    pub fn cut(
+        &self,
+        permitted: &PermittedPairs,
+        (broken, junctions): (&BTreeSet<usize>, &[u16]),
+        back_ends: &BTreeSet<Pair>,
+    ) -> HostLuns {
+        let is_dark = |port: &AttachedPort| {
+            broken.contains(&port.link) || port.fl_port_link.is_some_and(|link| broken.contains(&link))
+        };
+        let junction = |port: &AttachedPort| junctions.get(usize::from(port.switch));
+        let is_cut = |need: &Need| match need {
+            Need::Fcp(None) => true,
+            Need::Fcp(Some([own, far])) => {
+                let (own, far) = (&permitted.hosts[*own], &permitted.storage[*far]);
+                is_dark(own) || is_dark(far) || junction(own) != junction(far)
+            }
+            Need::Iscsi(pair) => back_ends.contains(pair),
+        };
+        let cut: Vec<bool> = self.needs.iter().map(is_cut).collect();
+        let mut lost = HostLuns::new();
+        for (pair, luns) in self.luns.iter().filter(|_| cut.contains(&true)) {
+            let gone = luns.iter().filter(|(_, needs)| needs.iter().any(|need| cut[*need])).map(|(lun, _)| *lun);
+            let gone: BTreeSet<u16> = gone.collect();
+            if !gone.is_empty() {
+                lost.insert(*pair, gone);
+            }
+        }
+        lost
+    }
+
+    /// Returns whether no host needs a path behind a gateway.
+    pub fn is_empty(&self) -> bool {
+        self.needs.is_empty()
+    }
+
+    /// Links whose loss may cut a path: all of Fibre Channel, and those at the ends of sessions
+    /// with back ends, unless the Ethernet is implied.
+    pub fn links(&self, lab: &Lab, iscsi: &SessionReach<'_>) -> BTreeSet<Part> {
+        let mut links = BTreeSet::new();
+        if self.needs.iter().any(|need| matches!(need, Need::Fcp(_))) {
+            links.extend((0..lab.links.len()).map(Part::Link));
+        }
+        let ends = self.ethernet_links(lab, iscsi).into_iter();
+        links.extend(ends.map(Part::EthernetLink));
+        links
+    }
+
+    /// Links at the ends of sessions with back ends, unless the Ethernet is implied.
+    pub fn ethernet_links(&self, lab: &Lab, iscsi: &SessionReach<'_>) -> BTreeSet<u16> {
+        let sessions = self.needs.iter().filter_map(|need| match need {
+            Need::Iscsi(pair) => iscsi.back_ends().get(pair),
+            Need::Fcp(_) => None,
+        });
+        sessions.filter(|_| !lab.ethernet_is_implied()).flatten().copied().collect()
+    }
+
+    /// Returns the parts of Fibre Channel, and the gateways, whose loss may cut off hosts of
+    /// gateways.
+    pub fn candidates(&self, lab: &Lab) -> BTreeSet<Part> {
+        let mut parts: BTreeSet<Part> = gateways(lab).map(Part::Gateway).collect();
+        if !self.ports.is_empty() {
+            parts.extend(&self.ports);
+            parts.extend((0..lab.links.len()).map(Part::Link));
+            parts.extend((0..lab.switches.len() as u16).map(Part::Switch));
+        }
+        parts
+    }
+}
+
+/// The parts with the ports of hosts and storage, by port name. A virtual port fails with the HBA
+/// below it.
+fn parts_by_name(lab: &Lab) -> BTreeMap<Wwpn, Part> {
+    let mut parts = BTreeMap::new();
+    for (number, host) in (0..).zip(&lab.hosts) {
+        for (port, hba) in (0..).zip(&host.hbas) {
+            let part = match host.virtual_machine {
+                Some(machine) => {
+                    let hbas = lab.hosts.get(usize::from(machine.on)).map_or(1, |host| host.hbas.len());
+                    Part::Hba(machine.on, machine.carrier(port, hbas))
+                }
+                None => Part::Hba(number, port),
+            };
+            parts.insert(hba.wwpn, part);
+        }
+    }
+    for (number, storage) in (0..).zip(&lab.storage) {
+        parts.extend((0..).zip(&storage.ports).map(|(port, own)| (own.wwpn, Part::StoragePort(number, port))));
     }
     parts
 }

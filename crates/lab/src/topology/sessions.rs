@@ -3,7 +3,6 @@
 
 use super::cut::Reach;
 use super::durability;
-use super::gateways;
 use super::names::compress_all;
 use super::part::{Part, part_name};
 use super::report::{Paths, SinglePoint};
@@ -40,20 +39,10 @@ pub(super) fn all(lab: &Lab) -> [Sessions; 3] {
 /// Returns the sessions of each pair of a host and storage that a workload uses.
 fn sessions(lab: &Lab) -> Sessions {
     let mut found = Sessions::new();
-    lab.for_each_iscsi_pair(|paths, host, storage| {
-        let pairs = paths.pairs(host, storage);
-        let interfaces: BTreeSet<u16> = pairs.iter().map(|(own, _)| *own).collect();
-        let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
-        if !pairs.is_empty() {
-            found.insert((host, storage), (pairs.len() as u64 * each, interfaces.len() as u64));
-        }
-        true
-    });
     IpPaths::for_each_pair(lab, |_, host, storage, ways| {
         let interfaces: BTreeSet<u16> = ways.iter().map(|way| way.ends[0]).collect();
         let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
-        let entry = found.entry((host, storage)).or_insert((0, 0));
-        *entry = (entry.0 + ways.len() as u64 * each, entry.1 + interfaces.len() as u64);
+        found.insert((host, storage), (ways.len() as u64 * each, interfaces.len() as u64));
         true
     });
     found
@@ -95,7 +84,8 @@ pub(super) fn rows(lab: &Lab, sessions: &Sessions) -> Vec<SessionPaths> {
 
 /// Returns the hosts without two paths that share no link to some storage that they use. By the
 /// theorem of Menger, that is a host with a link whose loss cuts it off. A path over Fibre Channel
-/// shares no link with a session, and a channel of SRP none with either.
+/// shares no link with a session, and a channel of SRP none with either. The path behind a gateway
+/// is part of each session with it.
 pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTreeSet<u16> {
     let (sessions, channels) = (reach.iscsi(), reach.srp());
     let pairs_of = |row: &Paths| -> Vec<(u16, u16)> {
@@ -120,6 +110,9 @@ pub(super) fn lonely_hosts(lab: &Lab, reach: &Reach<'_>, paths: &[Paths]) -> BTr
             lonely.extend(reach.cut_off(Part::EthernetLink(link)).keys().map(|(host, _)| *host));
         }
     }
+    for link in reach.behind().links(lab, reach.iscsi()) {
+        lonely.extend(reach.cut_off(link).keys().map(|(host, _)| *host));
+    }
     lonely
 }
 
@@ -132,7 +125,8 @@ fn candidates(lab: &Lab, reach: &Reach<'_>) -> BTreeSet<NetworkPart> {
         let links = (0..lab.ethernet_links.len() as u16).map(NetworkPart::Link);
         return links.chain((0..lab.ethernet_switches.len() as u16).map(NetworkPart::Switch)).collect();
     }
-    reach.iscsi().candidates()
+    let ends = reach.behind().ethernet_links(lab, reach.iscsi()).into_iter();
+    reach.iscsi().candidates().into_iter().chain(ends.map(NetworkPart::Link)).collect()
 }
 
 /// Adds the single points of failure of Ethernet and InfiniBand, and counts hosts with a session
@@ -171,7 +165,7 @@ pub(super) fn add_points(lab: &Lab, reach: &Reach<'_>, points: &mut Vec<SinglePo
             }
         }
     }
-    parts.extend(gateways::candidates(lab));
+    parts.extend(reach.behind().candidates(lab));
     for (_, storage) in reach.iscsi().pairs().chain(reach.srp().pairs()) {
         let system = &lab.storage[usize::from(storage)];
         if durability::is_unprotected(system) {

@@ -6,6 +6,7 @@ mod hostile;
 mod import;
 mod json_schema;
 mod topology;
+mod topology_gateways;
 mod topology_ipoib;
 mod topology_storage;
 mod zone_edits;

@@ -309,11 +309,9 @@ pub(super) fn host_lost(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
 /// Returns the commands that sessions with a storage system have forwarded since the first login.
 pub(super) fn count(iscsi: &Iscsi, storage: u16) -> u64 {
     let of_storage = |session: &&super::Session| session.plan.storage == storage && session.plan.front.is_none();
-    let sessions = iscsi.sessions.iter().filter(of_storage);
-    let of_session = |session: &super::Session| {
-        let end = iscsi.ends.get((session.end ^ 1) as usize).filter(|_| session.end != u32::MAX);
-        let current = end.and_then(|end| Some(end.forwarding.as_deref()?.forward.counters().forwarded));
-        session.forwarded + current.unwrap_or(0)
-    };
-    sessions.map(of_session).sum()
+    let ended: u64 = iscsi.sessions.iter().filter(of_storage).map(|session| session.forwarded).sum();
+    // The storage system may notice the loss of a host later than the host connects again.
+    let is_here = |session: u32| iscsi.sessions.get(session as usize).as_ref().is_some_and(of_storage);
+    let open = iscsi.ends.iter().filter(|end| is_here(end.session)).filter_map(|end| end.forwarding.as_deref());
+    ended + open.map(|forwarding| forwarding.forward.counters().forwarded).sum::<u64>()
 }

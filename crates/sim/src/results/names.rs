@@ -1,17 +1,28 @@
 //! Names of ports and lanes.
 
 use sanloom_fc::config::{EthernetNode, LinkEnd, Node};
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{IpPaths, Lab};
+use std::cell::OnceCell;
 
 /// Names of the elements of a lab.
-#[derive(Clone, Copy)]
 pub(crate) struct Names<'l> {
     lab: &'l Lab,
+    /// Paths of IP, from the first name of a session on.
+    ip: OnceCell<Option<IpPaths<'l>>>,
 }
 
 impl<'l> Names<'l> {
     pub fn new(lab: &'l Lab) -> Names<'l> {
-        Names { lab }
+        Names { lab, ip: OnceCell::new() }
+    }
+
+    fn ip(&self) -> Option<&IpPaths<'l>> {
+        self.ip.get_or_init(|| crate::world::ip_paths(self.lab)).as_ref()
+    }
+
+    /// Returns the number of portals of a storage system that hosts can use.
+    fn portals(&self, storage: u16) -> u16 {
+        self.ip().map_or(0, |ip| ip.portals(storage).len() as u16)
     }
 
     pub fn node(&self, node: Node) -> &'l str {
@@ -54,7 +65,7 @@ impl<'l> Names<'l> {
     pub fn path(&self, host: u16, storage: u16, path: u16) -> String {
         let system = &self.lab.storage[usize::from(storage)];
         let fc_ports = system.ports.len() as u16;
-        let portals = crate::world::portals(self.lab, storage);
+        let portals = self.portals(storage);
         let ports = (fc_ports + portals + crate::world::channel_ports(self.lab, storage)).max(1);
         let (hba, port) = (path / ports, path % ports);
         if port < fc_ports {
@@ -68,18 +79,18 @@ impl<'l> Names<'l> {
     pub fn session(&self, host: u16, hba: u16, storage: u16, port: u16) -> String {
         let system = &self.lab.storage[usize::from(storage)];
         let fc_ports = system.ports.len() as u16;
-        let portals = crate::world::portals(self.lab, storage);
+        let portals = self.portals(storage);
         let config = &self.lab.hosts[usize::from(host)];
         let number = hba.saturating_sub(config.hbas.len() as u16);
         if port >= fc_ports + portals {
-            let number = number.saturating_sub(crate::world::initiators(self.lab, host));
+            let number = number.saturating_sub(self.ip().map_or(0, |ip| crate::world::initiators(self.lab, ip, host)));
             return format!("ib{number}>{}:ib{}", system.name, port - fc_ports - portals);
         }
         let sessions = config.iscsi.sessions.max(1);
         let session = if sessions > 1 { format!(".{}", number % sessions) } else { String::new() };
         let (mut nic, mut kind) = (number / sessions, "nic");
-        if self.lab.infiniband.has_ipoib() {
-            let on_ethernet = self.lab.iscsi_paths().interfaces_of(EthernetNode::Host(host)).len() as u16;
+        if let Some(ip) = self.ip().filter(|_| self.lab.infiniband.has_ipoib()) {
+            let on_ethernet = ip.iscsi.interfaces_of(EthernetNode::Host(host)).len() as u16;
             if let Some(on_infiniband) = nic.checked_sub(on_ethernet) {
                 (nic, kind) = (on_infiniband, "ipoib");
             }

@@ -12,6 +12,9 @@ use std::sync::Arc;
 
 /// Returns the FCIP links of a lab, which use a timer of the network; `None` without any.
 pub(super) fn new(lab: &Lab, timer: u32) -> Option<Box<Fcip>> {
+    if !lab.links.iter().any(|link| link.fcoe.is_some_and(|link| link.fcip.is_some())) {
+        return None;
+    }
     let plans = plan(lab);
     (!plans.is_empty()).then(|| Box::new(Fcip::new(plans, lab.timers.r_a_tov.0, timer)))
 }

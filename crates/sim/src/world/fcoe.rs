@@ -10,7 +10,7 @@ use crate::net::{End, Lane};
 use sanloom_fc::config::{
     EthernetRate, FCIP_OVERHEAD_BYTES, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, Node, TAG_BYTES, VirtualLink,
 };
-use sanloom_fc::san::{Lab, fcoe_paths, fcoe_paths_without};
+use sanloom_fc::san::{FcoePath, Lab, fcoe_paths, fcoe_paths_without};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(super) fn plan(lab: &Lab) -> FcoePlan {
                     priority: config.priority,
                     vlan: vlans.number(config.vlan),
                     has_tag: config.has_tag(),
-                    pauses: config.pfc && config.fcip.is_none(),
+                    pauses: config.pfc,
                     is_tunnel: config.fcip.is_some(),
                     buffer_bytes: config.buffer_at(below),
                     headroom_bytes: VirtualLink::headroom_bytes(below),
@@ -63,7 +63,9 @@ pub(super) fn plan(lab: &Lab) -> FcoePlan {
 /// Lets the interfaces of virtual links without PFC ignore the pauses for their priority.
 pub(super) fn disable_pauses(lab: &Lab, plane: &mut EthernetPlane) {
     let interfaces = lab.ethernet_interfaces();
-    for path in fcoe_paths(lab).into_iter().filter(|path| !path.config.pfc) {
+    // TCP carries FCIP, and other frames of its interfaces obey pauses.
+    let ignores = |path: &FcoePath| !path.config.pfc && path.config.fcip.is_none();
+    for path in fcoe_paths(lab).into_iter().filter(ignores) {
         for interface in path.interfaces.map(|number| interfaces[usize::from(number)]) {
             plane.ignore_pauses(2 * interface.link as u32 + u32::from(interface.side), 1 << path.config.priority);
         }

@@ -14,7 +14,7 @@ use crate::net::ethernet::Packet;
 use crate::srp::CHANNEL;
 use sanloom_fc::config::{self, BackEndTarget, EthernetNode, ForwardingGrain};
 use sanloom_fc::fcp::target::Input;
-use sanloom_fc::san::{IpPaths, IpWay, IscsiPaths, Lab};
+use sanloom_fc::san::{IpPaths, IpWay, IscsiPaths, Lab, is_gateway};
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
 use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::iscsi::target::{Access, Limits, Node, Portal, Target};
@@ -61,12 +61,10 @@ impl TcpPlan {
             initiators: vec![0; lab.hosts.len()],
             ethernet: vec![0; lab.hosts.len()],
             hosts: 0,
-            portals: (0..lab.storage.len() as u16).map(|storage| portals(lab, storage)).collect(),
+            portals: vec![0; lab.storage.len()],
         };
-        if !has_ip(lab) {
-            return plan;
-        }
-        let paths = IpPaths::of(lab);
+        let Some(paths) = ip_paths(lab) else { return plan };
+        plan.portals = (0..lab.storage.len() as u16).map(|storage| paths.portals(storage).len() as u16).collect();
         for (host, config) in (0..).zip(&lab.hosts) {
             let own = paths.interfaces_of_host(host);
             for &storage in lab.live.iscsi.keys().filter(|storage| uses(lab, host, **storage)) {
@@ -129,11 +127,7 @@ pub(super) fn uses(lab: &Lab, host: u16, storage: u16) -> bool {
 }
 
 /// Returns the number of iSCSI initiator ports of a host, as [`TcpPlan::new`] counts them.
-pub fn initiators(lab: &Lab, host: u16) -> u16 {
-    if !has_ip(lab) {
-        return 0;
-    }
-    let paths = IpPaths::of(lab);
+pub fn initiators(lab: &Lab, paths: &IpPaths<'_>, host: u16) -> u16 {
     let has_session = |storage: &u16| uses(lab, host, *storage) && !paths.ways(host, *storage).is_empty();
     match lab.live.iscsi.keys().any(has_session) {
         true => paths.interfaces_of_host(host).len() as u16 * lab.hosts[usize::from(host)].iscsi.sessions,
@@ -141,17 +135,10 @@ pub fn initiators(lab: &Lab, host: u16) -> u16 {
     }
 }
 
-/// Returns the number of portals of a storage system that hosts can use.
-pub fn portals(lab: &Lab, storage: u16) -> u16 {
-    match has_ip(lab) {
-        true => IpPaths::of(lab).portals(storage).len() as u16,
-        false => 0,
-    }
-}
-
-/// Returns whether hosts of the lab can reach an iSCSI target.
-fn has_ip(lab: &Lab) -> bool {
-    !lab.live.iscsi.is_empty() && (!lab.ethernet_links.is_empty() || lab.infiniband.has_ipoib())
+/// Returns the paths of IP if hosts of the lab can reach an iSCSI target.
+pub fn ip_paths(lab: &Lab) -> Option<IpPaths<'_>> {
+    let has_ip = !lab.live.iscsi.is_empty() && (!lab.ethernet_links.is_empty() || lab.infiniband.has_ipoib());
+    has_ip.then(|| IpPaths::of(lab))
 }
 
 /// Returns the address of a portal. A simulated portal without an address in the lab has one that
@@ -227,10 +214,8 @@ fn back_session(lab: &Lab, paths: &IscsiPaths<'_>, back: BackSession) -> Option<
     let names =
         |back_end: &&config::BackEnd| matches!(&back_end.target, BackEndTarget::Iscsi(own) if own.name == target.name);
     let BackEndTarget::Iscsi(own) = &lab.live.back_ends.iter().find(names)?.target else { return None };
-    let portals = paths.portals(back.storage);
-    let portal = back.portal.min(portals.len().saturating_sub(1) as u16);
-    let (interface, peer) =
-        (*paths.interfaces_of(EthernetNode::Storage(back.switch)).first()?, *portals.get(usize::from(portal))?);
+    let (interfaces, portal) = paths.ends_of_back_end((back.switch, back.storage, back.portal))?;
+    let [interface, peer] = interfaces;
     let mtu = |interface: u16| lab.ethernet_links[paths.interfaces[usize::from(interface)].link].mtu;
     let tcp = lab.live.iscsi.get(&back.switch).map(|own| own.tcp).unwrap_or_default();
     Some(SessionPlan {
@@ -239,7 +224,7 @@ fn back_session(lab: &Lab, paths: &IscsiPaths<'_>, back: BackSession) -> Option<
         hba: 0,
         storage: back.storage,
         port: lab.storage[usize::from(back.storage)].ports.len() as u16 + portal,
-        interfaces: [interface, peer],
+        interfaces,
         via: None,
         tag: None,
         tcp: [Arc::new(tcp_config(&tcp, mtu(interface))), Arc::new(tcp_config(&target.tcp, mtu(peer)))],
@@ -278,11 +263,7 @@ fn target(lab: &Lab, storage: u16, portals: u16) -> Option<TargetPlan> {
         node: Arc::new(Node { targets: vec![target], ..Node::default() }),
         fc_ports: lab.storage[usize::from(storage)].ports.len() as u16,
         portals,
-        limits: Limits {
-            recalls: volumes::is_gateway(lab, storage),
-            streams: streams(lab, storage),
-            ..Limits::default()
-        },
+        limits: Limits { recalls: is_gateway(lab, storage), streams: streams(lab, storage), ..Limits::default() },
     })
 }
 

@@ -67,7 +67,7 @@ pub use disks::Disks;
 pub use downtime::Downtimes;
 pub use host::{HostMeasure, HostNode, Hosts, LoggedRequest, Outage, RequestLog};
 pub use iscsi::recovery as iscsi_recovery;
-pub(crate) use iscsi::{initiators, portals};
+pub(crate) use iscsi::{initiators, ip_paths};
 pub use lane_series::{LaneSeries, LaneStep};
 pub use losses::Losses;
 pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};

@@ -8,12 +8,12 @@ use crate::iscsi::{Event, Peer};
 use crate::net::Net;
 use crate::net::infiniband::Packet;
 use crate::srp::{Around, ChannelPlan, Srp, SrpPlan, TargetPlan, port_id};
+use crate::tcp::subnet_mtu;
 use sanloom_fc::config::{InfinibandNode, Subnet};
 use sanloom_fc::san::{Lab, SrpPaths, infiniband_adapter_guid};
 use sanloom_scsi::scsi::{IoStatus, IoTag};
 use sanloom_scsi::srp::target;
 use sanloom_scsi::time::Span;
-use sanloom_transport::infiniband::packet::Mtu;
 use sanloom_transport::infiniband::rc;
 use sanloom_wire::srp::{DIRECT, INDIRECT, LoginReq};
 
@@ -137,9 +137,8 @@ fn channel(
 }
 
 pub(super) fn connection(subnet: &Subnet) -> rc::Config {
-    let mtu = Mtu::ALL.into_iter().find(|mtu| mtu.bytes() == u32::from(subnet.mtu));
     rc::Config {
-        mtu: mtu.unwrap_or(Mtu::B2048),
+        mtu: subnet_mtu(subnet.mtu),
         first_psn: 0,
         timeout: subnet.ack_timeout,
         retries: subnet.retries,

@@ -23,11 +23,57 @@ impl Attribute {
     /// Longest value, in bytes, because the 16-bit length includes its head.
     pub const MAX_BYTES: usize = u16::MAX as usize - HEAD_BYTES;
 
+    /// Longest text with its zero byte, in bytes.
+    const MAX_TEXT_BYTES: usize = 256;
+
+    /// Returns an attribute with a text, which ends with a zero byte and is filled to whole words.
+    /// A longer text is cut. `None` if the text is empty.
+    pub fn of_text(attribute: u16, text: &str) -> Option<Attribute> {
+        let mut end = text.len().min(Attribute::MAX_TEXT_BYTES - 1);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut value = text.as_bytes()[..end].to_vec();
+        value.resize((end + 1).next_multiple_of(4), 0);
+        (end > 0).then(|| Attribute { attribute, value: value.into() })
+    }
+
+    /// Returns an attribute with a number.
+    pub fn of_number(attribute: u16, number: u32) -> Attribute {
+        Attribute { attribute, value: number.to_be_bytes().into() }
+    }
+
+    /// Returns an attribute with a world-wide name.
+    pub fn of_name(attribute: u16, name: u64) -> Attribute {
+        Attribute { attribute, value: name.to_be_bytes().into() }
+    }
+
+    /// Returns the value as a text up to its first zero byte, without blanks at its ends.
+    pub fn text(&self) -> String {
+        let end = self.value.iter().position(|byte| *byte == 0).unwrap_or(self.value.len());
+        String::from_utf8_lossy(&self.value[..end]).trim().to_owned()
+    }
+
+    /// Returns the value as a number; `None` if it has another length than four bytes.
+    pub fn number(&self) -> Option<u32> {
+        Some(u32::from_be_bytes((*self.value).try_into().ok()?))
+    }
+
+    /// Returns the value as a world-wide name; `None` if it has another length than eight bytes.
+    pub fn name(&self) -> Option<u64> {
+        Some(u64::from_be_bytes((*self.value).try_into().ok()?))
+    }
+
     fn put(&self, len: usize, out: &mut dyn Put) {
         out.put_u16(self.attribute);
         out.put_len16(len);
         out.put_slice(&self.value[..self.value.len().min(Attribute::MAX_BYTES)]);
     }
+}
+
+/// Returns the first attribute of a type.
+pub fn find(attributes: &[Attribute], attribute: u16) -> Option<&Attribute> {
+    attributes.iter().find(|own| own.attribute == attribute)
 }
 
 /// On the wire: the number of attributes, then type, length (head included) and value of each.
@@ -129,5 +175,28 @@ pub mod port_speed {
     /// Names of the speeds in a set.
     pub fn names(speeds: u32) -> impl Iterator<Item = &'static str> {
         NAMES.into_iter().filter(move |(bit, _)| speeds & bit != 0).map(|(_, name)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_attributes_are_read_as_they_were_written() {
+        let long = "x".repeat(300);
+        for (text, bytes, read) in [("abc", 4, "abc"), ("abcd", 8, "abcd"), (" e ", 4, "e"), (&long, 256, &long[..255])]
+        {
+            let attribute = Attribute::of_text(hba_attribute::MODEL, text).expect("a text");
+            assert_eq!((attribute.value.len(), attribute.text().as_str()), (bytes, read));
+        }
+        assert_eq!(Attribute::of_text(hba_attribute::MODEL, ""), None);
+        let number = Attribute::of_number(hba_attribute::PORTS, 0x0102_0304);
+        assert_eq!((&*number.value, number.number(), number.name()), (&[1, 2, 3, 4][..], Some(0x0102_0304), None));
+        let name = Attribute::of_name(hba_attribute::NODE_NAME, 0x1000_0000_c9aa_bb01);
+        assert_eq!((name.name(), name.number()), (Some(0x1000_0000_c9aa_bb01), None));
+        let both = [number, name.clone()];
+        assert_eq!(find(&both, hba_attribute::NODE_NAME), Some(&name));
+        assert_eq!(find(&both, hba_attribute::MODEL), None);
     }
 }

@@ -4,7 +4,7 @@
 mod attribute;
 pub mod command;
 
-pub use attribute::{Attribute, Attributes, hba_attribute, port_attribute, port_speed};
+pub use attribute::{Attribute, Attributes, find, hba_attribute, port_attribute, port_speed};
 
 use crate::bytes::Put;
 use crate::error::ParseError;

@@ -3,7 +3,7 @@
 use super::Shown;
 use crate::view::{AdapterPortRow, AdapterRow, FdmiView};
 use sanloom_fc::switch::RegisteredAdapter;
-use sanloom_wire::fdmi::{Attribute, hba_attribute, port_attribute, port_speed};
+use sanloom_wire::fdmi::{self, Attribute, hba_attribute, port_attribute, port_speed};
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,23 +31,25 @@ pub(super) fn adapters(shown: &Shown<'_>) -> FdmiView {
 
 fn row(adapter: &RegisteredAdapter<'_>, ids: &BTreeMap<Wwpn, String>) -> AdapterRow {
     use hba_attribute::*;
-    let of = |kind| value(adapter.attributes, kind);
+    let of = |kind| fdmi::find(adapter.attributes, kind);
+    let text = |kind| of(kind).map(Attribute::text).unwrap_or_default();
+    let number = |kind| of(kind).and_then(Attribute::number);
     let ports = adapter.ports.iter().map(|(port, attributes)| port_row(*port, attributes, ids));
     AdapterRow {
         adapter: adapter.hba.to_string(),
-        node_name: world_wide_name(of(NODE_NAME)),
-        symbolic_node_name: text(of(SYMBOLIC_NODE_NAME)),
-        manufacturer: text(of(MANUFACTURER)),
-        serial_number: text(of(SERIAL_NUMBER)),
-        model: text(of(MODEL)),
-        model_description: text(of(MODEL_DESCRIPTION)),
-        hardware_version: text(of(HARDWARE_VERSION)),
-        driver_version: text(of(DRIVER_VERSION)),
-        option_rom_version: text(of(OPTION_ROM_VERSION)),
-        firmware_version: text(of(FIRMWARE_VERSION)),
-        os: text(of(OS)),
-        max_ct_payload: number(of(MAX_CT_PAYLOAD)),
-        number_of_ports: number(of(PORTS)),
+        node_name: of(NODE_NAME).and_then(Attribute::name).map_or_else(String::new, |name| Wwnn(name).to_string()),
+        symbolic_node_name: text(SYMBOLIC_NODE_NAME),
+        manufacturer: text(MANUFACTURER),
+        serial_number: text(SERIAL_NUMBER),
+        model: text(MODEL),
+        model_description: text(MODEL_DESCRIPTION),
+        hardware_version: text(HARDWARE_VERSION),
+        driver_version: text(DRIVER_VERSION),
+        option_rom_version: text(OPTION_ROM_VERSION),
+        firmware_version: text(FIRMWARE_VERSION),
+        os: text(OS),
+        max_ct_payload: number(MAX_CT_PAYLOAD),
+        number_of_ports: number(PORTS),
         ports: ports.collect(),
         ..AdapterRow::default()
     }
@@ -55,37 +57,19 @@ fn row(adapter: &RegisteredAdapter<'_>, ids: &BTreeMap<Wwpn, String>) -> Adapter
 
 fn port_row(port: Wwpn, attributes: &[Attribute], ids: &BTreeMap<Wwpn, String>) -> AdapterPortRow {
     use port_attribute::*;
-    let of = |kind| value(attributes, kind);
+    let of = |kind| fdmi::find(attributes, kind);
+    let text = |kind| of(kind).map(Attribute::text).unwrap_or_default();
+    let number = |kind| of(kind).and_then(Attribute::number);
     let speeds = |bits: u32| port_speed::names(bits).map(str::to_owned);
     AdapterPortRow {
         port_name: port.to_string(),
         port_id: ids.get(&port).cloned().unwrap_or_default(),
-        node_name: world_wide_name(of(NODE_NAME)),
-        symbolic_port_name: text(of(SYMBOLIC_NAME)),
-        supported_speeds: number(of(SUPPORTED_SPEEDS)).into_iter().flat_map(speeds).collect(),
-        speed: number(of(SPEED)).and_then(|bits| speeds(bits).last()).unwrap_or_default(),
-        max_frame_bytes: number(of(MAX_FRAME_SIZE)),
-        os_device_name: text(of(OS_DEVICE_NAME)),
-        host_name: text(of(HOST_NAME)),
+        node_name: of(NODE_NAME).and_then(Attribute::name).map_or_else(String::new, |name| Wwnn(name).to_string()),
+        symbolic_port_name: text(SYMBOLIC_NAME),
+        supported_speeds: number(SUPPORTED_SPEEDS).into_iter().flat_map(speeds).collect(),
+        speed: number(SPEED).and_then(|bits| speeds(bits).last()).unwrap_or_default(),
+        max_frame_bytes: number(MAX_FRAME_SIZE),
+        os_device_name: text(OS_DEVICE_NAME),
+        host_name: text(HOST_NAME),
     }
-}
-
-fn value(attributes: &[Attribute], kind: u16) -> Option<&[u8]> {
-    attributes.iter().find(|attribute| attribute.attribute == kind).map(|attribute| &*attribute.value)
-}
-
-/// A text ends at its first zero byte.
-fn text(value: Option<&[u8]>) -> String {
-    let bytes = value.unwrap_or_default();
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
-}
-
-fn number(value: Option<&[u8]>) -> Option<u32> {
-    Some(u32::from_be_bytes(value?.try_into().ok()?))
-}
-
-fn world_wide_name(value: Option<&[u8]>) -> String {
-    let bytes = value.and_then(|value| value.try_into().ok());
-    bytes.map_or_else(String::new, |bytes| Wwnn(u64::from_be_bytes(bytes)).to_string())
 }

@@ -6,15 +6,13 @@ use super::{SIZES_KIB, load};
 use sanloom_console::report::plot::{Plot, PlotCurve};
 use std::collections::BTreeMap;
 
+/// Returns a figure over the size of reads.
+pub fn by_size(title: String, y: &str, curves: Vec<PlotCurve>) -> Plot {
+    Plot { title, x: "size of a read, KiB".to_owned(), y: y.to_owned(), curves, levels: Vec::new(), is_log: true }
+}
+
 fn plot(title: &str, y: &str, curves: Vec<PlotCurve>) -> Plot {
-    Plot {
-        title: format!("{title} (ours; the original is lost)"),
-        x: "size of a read, KiB".to_owned(),
-        y: y.to_owned(),
-        curves,
-        levels: Vec::new(),
-        is_log: true,
-    }
+    by_size(format!("{title} (ours; the original is lost)"), y, curves)
 }
 
 /// Returns Figures 3, 4, 10 and 11: reads one at a time.
@@ -26,15 +24,14 @@ pub fn plots(measured: &BTreeMap<Case, Measured>) -> Vec<Plot> {
             .filter_map(|&size| Some((f64::from(size), value(measured.get(&load(fabric, false, (size, 1)))?))))
             .collect(),
     };
-    let rate = |of: &Measured| of.bytes_per_s / 1_024_000.0;
     let cpu = |of: &Measured| 100.0 * of.cpu;
     let two = [(Fabric::Server, "FC"), (Fabric::SoftwareIscsi, "software iSCSI")];
     let both = |value| two.map(|(fabric, name)| curve(fabric, name, value)).to_vec();
     let four = |value| SIDE_BY_SIDE.map(|(fabric, name)| curve(fabric, name, value)).to_vec();
     vec![
-        plot("Figure 3: FC and iSCSI", "MB/s", both(rate)),
+        plot("Figure 3: FC and iSCSI", "MB/s", both(Measured::document_mb_per_s)),
         plot("Figure 4: processor load", "% of the processor", both(cpu)),
-        plot("Figure 10: storage fabrics", "MB/s", four(rate)),
+        plot("Figure 10: storage fabrics", "MB/s", four(Measured::document_mb_per_s)),
         plot("Figure 11: processor load of the fabrics", "% of the processor", four(cpu)),
     ]
 }

@@ -23,8 +23,14 @@ pub const ISCSI_HBA: &str = "iscsi_hba = { per_command = \"80us\", per_pdu = \"2
 /// The iSCSI router, whose window is fixed at 256 KB.
 const SN5428: &str = "[storage.router]\niscsi = { tcp = { window = \"256KiB\" } }\n\
                       gateway = { host = \"port\", target_port = \"s\", forwarding = \"pdu\" }\n";
-/// The subnet of the InfiniBand switches.
-const INFINIBAND: &str = "[subnet]\nmtu = 1024\n[infiniband_switch.ib]\n";
+/// Payload of a packet of InfiniBand in 2003, in bytes: an assumption, the same for SRP and IPoIB.
+pub const MTU_2003: u16 = 1_024;
+
+/// Returns the subnet of the InfiniBand switches.
+fn infiniband() -> String {
+    format!("[subnet]\nmtu = {MTU_2003}\n[infiniband_switch.ib]\n")
+}
+
 /// Costs of SRP on a server of 2003, assumed: a command as over Fibre Channel, 6 us to register its
 /// memory, and its completion with an interrupt of its own.
 const SRP_COST: &str = "srp_cost = { per_command = \"20.6us\", per_completion = \"3us\" }\n";
@@ -92,8 +98,13 @@ pub struct Measured {
     pub cpu: f64,
     /// Processor time of the first host per 10^9 bytes, in seconds.
     pub cpu_s_per_gb: f64,
-    /// Number of its cores.
-    pub cores: f64,
+}
+
+impl Measured {
+    /// Throughput in megabytes of the document, which have 1000 * 1024 bytes.
+    pub fn document_mb_per_s(&self) -> f64 {
+        self.bytes_per_s / 1_024_000.0
+    }
 }
 
 impl Case {
@@ -153,10 +164,11 @@ impl Case {
             Fabric::Ipoib => {
                 let _ = write!(
                     text,
-                    "[infiniband_switch.ib]\n[ethernet_switch.lan]\n[switch.sw]\npreset = \"fixed-port-2g\"\n\
+                    "{}[ethernet_switch.lan]\n[switch.sw]\npreset = \"fixed-port-2g\"\n\
                      {SERVER}ipoib = {{}}\n\
                      ipoib_cost = {{ per_packet_received = \"5us\", per_packet_sent = \"3us\" }}\n\
                      [host.port]\n[host.vex]\nipoib = {{}}\nip_router = {{ per_packet = \"5us\" }}\n{}{SN5428}",
+                    infiniband(),
                     storage("s"),
                 );
                 text.push_str(&link("{port,s}", "sw"));
@@ -166,7 +178,8 @@ impl Case {
             }
             Fabric::Srp1x | Fabric::Srp4x => {
                 let line = if fabric == Fabric::Srp1x { "1xSDR" } else { "4xSDR" };
-                let _ = write!(text, "{INFINIBAND}{SERVER}{SRP_COST}{}{}", storage("s"), gateway("g", "r", "s"));
+                let (subnet, gateway) = (infiniband(), gateway("g", "r", "s"));
+                let _ = write!(text, "{subnet}{SERVER}{SRP_COST}{}{gateway}", storage("s"));
                 let _ = write!(text, "[switch.sw]\npreset = \"fixed-port-2g\"\n{}", link("{r,s}", "sw"));
                 text.push_str(&link("{h,g}", "ib").replace("2GFC", line));
                 ("w", "h", "g")
@@ -177,7 +190,8 @@ impl Case {
                     Fabric::HostBus => format!("bus = {{ bits = 64, clock = \"{}kHz\" }}\n", super::bridges::BUS_KHZ),
                     _ => String::new(),
                 };
-                let _ = write!(text, "{INFINIBAND}{SERVER}queue_depth = 64\n{bus}{SRP_COST}[switch.sw]\n");
+                let subnet = infiniband();
+                let _ = write!(text, "{subnet}{SERVER}queue_depth = 64\n{bus}{SRP_COST}[switch.sw]\n");
                 // Each port of a card is a host of its own for the fabric.
                 for port in 1..=4 {
                     let _ = write!(
@@ -226,6 +240,5 @@ pub fn measure(lab: &Arc<Lab>) -> Option<Measured> {
     let bytes_per_s = results.totals.io.throughput_bytes_per_s;
     let cpu = results.hosts.first().map_or(0.0, |host| host.cpu_utilisation);
     let cpu_s_per_gb = results.hosts.first().map_or(0.0, |host| host.cpu_s_per_gb);
-    let cores = lab.hosts.first().map_or(1.0, |host| f64::from(host.processor.cores));
-    (!results.lab.interrupted).then_some(Measured { bytes_per_s, isolated_ports, cpu, cpu_s_per_gb, cores })
+    (!results.lab.interrupted).then_some(Measured { bytes_per_s, isolated_ports, cpu, cpu_s_per_gb })
 }

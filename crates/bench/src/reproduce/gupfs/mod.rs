@@ -4,27 +4,16 @@ mod bridges;
 mod figures;
 mod labs;
 
+pub use figures::by_size;
+
 use super::verdict::{Kind, Verdict};
-use super::{About, ResultArgs};
+use super::{About, SeededArgs};
 use labs::{Case, Fabric, Measured};
 use sanloom_console::exit::Failure;
-use sanloom_console::input::Threads;
 use sanloom_console::report::html::escape;
 use sanloom_console::report::{file, json, plot};
 use sanloom_console::{output, pool};
 use std::collections::BTreeMap;
-
-/// Options of `sanloom reproduce gupfs`.
-#[derive(clap::Args, Debug)]
-pub struct Args {
-    #[command(flatten)]
-    results: ResultArgs,
-    /// Seed of all random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    #[command(flatten)]
-    threads: Threads,
-}
 
 /// Large requests that keep the line busy.
 const LARGE: (u32, u32) = (512, 8);
@@ -68,8 +57,7 @@ fn known(ours: f64) -> Option<f64> {
 
 fn judged(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
     let rate = |case: Case| measured.get(&case).map_or(0.0, |measured| measured.bytes_per_s);
-    // The unit of the document: megabytes of 1000 * 1024 bytes.
-    let mb = |case: Case| rate(case) / 1_024_000.0;
+    let mb = |case: Case| measured.get(&case).map_or(0.0, Measured::document_mb_per_s);
     let ratio = |case: Case, to: Case| 100.0 * rate(case) / rate(to);
     let (read, write) = (|fabric| load(fabric, false, LARGE), |fabric| load(fabric, true, LARGE));
     let shown =
@@ -161,9 +149,6 @@ fn adapters(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
         fc > 0.0 && hba > fc
     });
     let half = 100.0 * cost(Fabric::RouterHba, 64) / cost(Fabric::Router, 64);
-    // The document divides the load of the processors by the throughput.
-    let software = of(Fabric::Router, 64).filter(|of| of.bytes_per_s > 0.0);
-    let normalised = software.map_or(0.0, |of| of.cpu * of.cores / (of.bytes_per_s / 1e9));
     vec![
         Verdict::shown(
             Kind::Fit,
@@ -195,15 +180,6 @@ fn adapters(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
             "sizes",
         )
         .note("The time of the driver, chosen for G13, decides the order, so this is no prediction."),
-        Verdict::shown(
-            Kind::Derived,
-            "G15",
-            "processor load divided by throughput, software iSCSI, reads of 64 KiB",
-            normalised,
-            known(cost(Fabric::Router, 64)),
-            "s/GB",
-        )
-        .note("The definition of the document beside `cpu_s_per_gb` of the results, which is the same."),
     ]
 }
 
@@ -249,7 +225,7 @@ fn iscsi(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
 ///
 /// # Errors
 /// If a prediction misses unexpectedly, or an output cannot be written.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &SeededArgs) -> Result<(), Failure> {
     let folder = args.results.prepare("gupfs")?;
     let cases = cases();
     let labs = cases.iter().map(|case| case.lab(args.seed)).collect::<Result<Vec<_>, _>>()?;

@@ -2,9 +2,8 @@
 //! of 150 disks over two paths of 8GFC.
 
 use super::verdict::{Kind, Verdict};
-use super::{About, ResultArgs};
+use super::{About, SeededArgs};
 use sanloom_console::exit::Failure;
-use sanloom_console::input::Threads;
 use sanloom_console::pool;
 use sanloom_console::run::{self, View};
 use sanloom_fc::san::Lab;
@@ -20,18 +19,6 @@ const FCOE_LAB: &str = include_str!("../../../labs/fcoe-two-ports.toml");
 const WRITE_CACHE: &str = "4GiB";
 /// Writes to the disks at once: sixteen for each.
 const DESTAGES: &str = "2400";
-
-/// Options of `sanloom reproduce open-fcoe`.
-#[derive(clap::Args, Debug)]
-pub struct Args {
-    #[command(flatten)]
-    results: ResultArgs,
-    /// Seed of all random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    #[command(flatten)]
-    threads: Threads,
-}
 
 /// One run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,7 +221,7 @@ fn over_fcoe(fibre: Measured, [reads, writes, of_line, hba]: [Measured; 4]) -> V
 ///
 /// # Errors
 /// If a prediction misses unexpectedly, or an output cannot be written.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &SeededArgs) -> Result<(), Failure> {
     let folder = args.results.prepare("open-fcoe")?;
     let labs = CASES.iter().map(|case| case.lab(args.seed)).collect::<Result<Vec<_>, _>>()?;
     let finished = pool::all(args.threads, "runs", &labs, |_, lab| measure(lab))?;

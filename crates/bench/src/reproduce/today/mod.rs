@@ -2,10 +2,10 @@
 
 mod labs;
 
-use super::ResultArgs;
+use super::SeededArgs;
+use super::gupfs::by_size;
 use labs::{DEPTH, Fabric};
 use sanloom_console::exit::Failure;
-use sanloom_console::input::Threads;
 use sanloom_console::report::html::{Cell, Table, escape, plain_page};
 use sanloom_console::report::plot::{self, Plot, PlotCurve};
 use sanloom_console::report::terminal::grid::{Column, Grid, wrap};
@@ -16,18 +16,6 @@ use sanloom_fc::san::Lab;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Options of `sanloom reproduce today`.
-#[derive(clap::Args, Debug)]
-pub struct Args {
-    #[command(flatten)]
-    results: ResultArgs,
-    /// Seed of all random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    #[command(flatten)]
-    threads: Threads,
-}
 
 /// Sizes of the requests.
 const SIZES_KIB: [u32; 5] = [4, 16, 64, 256, 1_024];
@@ -163,22 +151,13 @@ fn html_table(rows: &[Row]) -> String {
 
 /// Returns the figures: throughput, latency and processor time over the size.
 fn plots(rows: &[Row]) -> Vec<Plot> {
-    let plot = |title: &str, y: &str, value: fn(&Row) -> f64| Plot {
-        title: title.to_owned(),
-        x: "size of a read, KiB".to_owned(),
-        y: y.to_owned(),
-        curves: Fabric::ALL
-            .map(|fabric| PlotCurve {
-                name: fabric.name().to_owned(),
-                points: rows
-                    .iter()
-                    .filter(|row| row.fabric == fabric.name())
-                    .map(|row| (row.size_kib.into(), value(row)))
-                    .collect(),
-            })
-            .to_vec(),
-        levels: Vec::new(),
-        is_log: true,
+    let plot = |title: &str, y: &str, value: fn(&Row) -> f64| {
+        let curve = |fabric: Fabric| {
+            let own = rows.iter().filter(|row| row.fabric == fabric.name());
+            let points = own.map(|row| (row.size_kib.into(), value(row))).collect();
+            PlotCurve { name: fabric.name().to_owned(), points }
+        };
+        by_size(title.to_owned(), y, Fabric::ALL.map(curve).to_vec())
     };
     vec![
         plot("Throughput, 32 reads in flight", "GB/s", |row| row.throughput_bytes_per_s / 1e9),
@@ -214,7 +193,7 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
-fn write(args: &Args, folder: Option<&Path>, rows: &[Row]) -> Result<(), Failure> {
+fn write(args: &SeededArgs, folder: Option<&Path>, rows: &[Row]) -> Result<(), Failure> {
     let plots = plots(rows);
     if let Some(folder) = folder {
         output::written(file::write(&folder.join("figures.json"), |out| json::write_value(out, &plots)))?;
@@ -249,7 +228,7 @@ fn write(args: &Args, folder: Option<&Path>, rows: &[Row]) -> Result<(), Failure
 ///
 /// # Errors
 /// If an output cannot be written.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &SeededArgs) -> Result<(), Failure> {
     let folder = args.results.prepare("today")?;
     let cases = SIZES_KIB.into_iter().flat_map(|size| Fabric::ALL.map(|fabric| (size, fabric)));
     let labs = cases.flat_map(|(size, fabric)| [1, DEPTH].map(|depth| fabric.lab(size, depth, args.seed)));

@@ -13,10 +13,10 @@ const MAX_INTERFACES: usize = 65_000;
 /// Limit on the warnings about windows.
 const MAX_WINDOWS: usize = 4;
 /// Limit on the iSCSI sessions of a lab.
-pub(super) const MAX_SESSIONS: u64 = 60_000;
+const MAX_SESSIONS: u64 = 60_000;
 /// Limit on the sessions of a storage system times its portals, over Ethernet and InfiniBand. A
 /// simulation numbers both with 14 bits.
-pub(super) const MAX_SESSION_PORTALS: u64 = 16_383;
+const MAX_SESSION_PORTALS: u64 = 16_383;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     names(lab, problems);
@@ -306,15 +306,15 @@ fn vlans(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// Sessions of a lab and of a storage system beyond the numbers that a simulation has for them.
+/// Sessions of a lab and of a storage system, over Ethernet and InfiniBand, beyond the numbers that
+/// a simulation has for them.
 fn sessions(lab: &Lab, problems: &mut Problems) {
     let mut all = 0;
     let mut of_storage: BTreeMap<u16, u64> = BTreeMap::new();
-    let over_both = lab.infiniband.has_ipoib().then(|| IpPaths::of(lab));
-    lab.for_each_iscsi_pair(|paths, host, storage| {
-        let portals = over_both.as_ref().map_or_else(|| paths.portals(storage), |paths| paths.portals(storage));
+    IpPaths::for_each_pair(lab, |paths, host, storage, ways| {
+        let portals = paths.portals(storage);
         let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
-        let added = paths.pairs(host, storage).len() as u64 * each;
+        let added = ways.len() as u64 * each;
         let of_this = of_storage.entry(storage).or_insert(0);
         (*of_this, all) = (*of_this + added, all + added);
         let most = MAX_SESSION_PORTALS / (portals.len() as u64).max(1);
@@ -455,8 +455,8 @@ struct Route {
 fn windows(lab: &Lab, problems: &mut Problems) {
     let mut reported = 0;
     let mut ways = Ways::new(lab);
-    lab.for_each_iscsi_pair(|paths, host, storage| {
-        reported += usize::from(check_window(&mut ways, paths, host, storage, problems));
+    IpPaths::for_each_pair(lab, |paths, host, storage, _| {
+        reported += usize::from(check_window(&mut ways, &paths.iscsi, host, storage, problems));
         reported < MAX_WINDOWS
     });
 }

@@ -69,14 +69,11 @@ fn not_joined(
         ),
         None => ("no Ethernet links lead".to_owned(), "add links with a rate of Ethernet between them".to_owned()),
     };
-    let (key, goal) = match path.config.fcip {
-        Some(_) => ("fcip", "the other end of the FCIP link"),
-        None => ("ethernet", "no FCoE forwarder"),
+    let (key, effect) = match path.config.fcip {
+        Some(_) => ("fcip", "does not reach the other end of the FCIP link"),
+        None => ("ethernet", "reaches no FCoE forwarder"),
     };
-    let reason = match path.config.fcip {
-        Some(_) => format!("{what} from `{from}` to `{to}`, so `{}` does not reach {goal}", link.name),
-        None => format!("{what} from `{from}` to `{to}`, so `{}` reaches {goal}", link.name),
-    };
+    let reason = format!("{what} from `{from}` to `{to}`, so `{}` {effect}", link.name);
     problems.add(ProblemKind::BadLink, place.key(key), reason, remedy);
 }
 

@@ -1,12 +1,11 @@
 //! Validation of IP over InfiniBand and of routers to Ethernet.
 
 use super::Problems;
-use super::ethernet::{MAX_SESSION_PORTALS, MAX_SESSIONS};
 use crate::config::{EthernetNode, InfinibandNode, IpoibMode, MIN_IP_MTU};
 use crate::san::masks::Masks;
 use crate::san::{IpPaths, Lab, Place, ProblemKind, Section};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     if lab.infiniband.ipoib.nodes.is_empty() && lab.infiniband.ipoib.routers.is_empty() {
@@ -16,7 +15,6 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     routers(lab, problems);
     if lab.infiniband.has_ipoib() {
         partitions(lab, problems);
-        sessions(lab, problems);
     }
 }
 
@@ -145,36 +143,4 @@ pub(super) fn separated(lab: &Lab, paths: &IpPaths<'_>, host: u16, storage: u16)
         let other = paths.ipoib(node).filter(|_| paths.share_subnet(InfinibandNode::Host(host), node))?;
         (other.partition != own.partition).then_some((own.partition, other.partition, node))
     })
-}
-
-/// Sessions of a storage system and of the lab beyond the numbers that a simulation has for them,
-/// with those over Ethernet alone, which [`super::ethernet`] counts too.
-fn sessions(lab: &Lab, problems: &mut Problems) {
-    let mut all = 0;
-    let mut of_storage: BTreeMap<u16, u64> = BTreeMap::new();
-    lab.for_each_iscsi_pair(|paths, host, storage| {
-        let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
-        let added = paths.pairs(host, storage).len() as u64 * each;
-        *of_storage.entry(storage).or_insert(0) += added;
-        all += added;
-        all <= MAX_SESSIONS
-    });
-    IpPaths::for_each_pair(lab, |paths, host, storage, ways| {
-        let each = lab.hosts.get(usize::from(host)).map_or(1, |host| u64::from(host.iscsi.sessions));
-        let of_this = of_storage.entry(storage).or_insert(0);
-        *of_this += ways.len() as u64 * each;
-        all += ways.len() as u64 * each;
-        let most = MAX_SESSION_PORTALS / (paths.portals(storage).len() as u64).max(1);
-        if *of_this <= most && all <= MAX_SESSIONS {
-            return true;
-        }
-        let name = lab.infiniband_node_name(InfinibandNode::Storage(storage));
-        problems.add(
-            ProblemKind::TooLarge,
-            Place::of(Section::Storage, usize::from(storage)).key("iscsi"),
-            format!("`{name}` or the lab has too many iSCSI sessions over InfiniBand and Ethernet"),
-            "use fewer hosts, interfaces, portals or `sessions` for it",
-        );
-        false
-    });
 }

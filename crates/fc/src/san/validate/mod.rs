@@ -5,6 +5,7 @@ mod ethernet;
 mod fabric;
 mod fcip;
 mod fcoe;
+mod gateways;
 mod infiniband;
 mod ipoib;
 mod joins;

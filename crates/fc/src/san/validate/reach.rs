@@ -5,7 +5,8 @@
 
 use super::Problems;
 use super::fabric::node_name;
-use crate::config::{GatewayMode, Node, Target, Workload};
+use super::gateways::check_gateways;
+use crate::config::{Node, Target, Workload};
 use crate::san::masks::Masks;
 use crate::san::{IpPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,40 +22,11 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     for (index, workload) in lab.workloads.iter().enumerate() {
         let place = Place::of(Section::Workload, index).key("targets");
         check_workload(lab, &access, workload, place, problems);
-        check_gateways(lab, workload, place, problems);
+        check_gateways(lab, &access.pairs, workload, place, problems);
         if !lab.live.masks.is_empty() {
             check_masks(lab, &access, workload, place, problems);
         }
     }
-}
-
-/// Reports hosts of gateways without an N_Port, or whose N_Port cannot reach the storage behind.
-fn check_gateways(lab: &Lab, workload: &Workload, place: Place, problems: &mut Problems) {
-    let targets: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).collect();
-    for storage in targets {
-        let Some(gateway) = lab.live.gateways.get(&storage) else { continue };
-        if gateway.mode != GatewayMode::Transparent || gateway.through.is_none() {
-            continue;
-        }
-        let has_port = |host: &u16| gateway.hosts.iter().any(|own| own.host == *host);
-        let without: BTreeSet<u16> = workload.hosts.iter().copied().filter(|host| !has_port(host)).collect();
-        if let Some(names) = named(lab, &without) {
-            let name = lab.storage.get(usize::from(storage)).map_or("", |storage| storage.name.as_str());
-            problems.add(
-                ProblemKind::Unreachable,
-                place,
-                format!("workload `{}`: the gateway `{name}` has no virtual N_Port for {names}", workload.name),
-                "add the host to `gateway.hosts` of the gateway, or use mode = \"proxy\"",
-            );
-        }
-    }
-}
-
-/// Returns the names of the first hosts.
-fn named(lab: &Lab, hosts: &BTreeSet<u16>) -> Option<String> {
-    let names = hosts.iter().filter_map(|host| lab.hosts.get(usize::from(*host)));
-    let names: Vec<String> = names.take(MAX_NAMED).map(|host| format!("`{}`", host.name)).collect();
-    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Fabrics and permitted storage of every host.
@@ -242,7 +214,7 @@ fn groups<T: Ord>(
 }
 
 /// The first names, and the number of further ones.
-fn names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+pub(super) fn names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(MAX_NAMED);
     let mut text = names.take(MAX_NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if more > 0 {

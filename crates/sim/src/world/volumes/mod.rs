@@ -23,7 +23,7 @@ use super::relay::{RelayCommand, RelayOrder, Relayed};
 use super::storage::Ended;
 use crate::iscsi::{Event, Order, Peer};
 use crate::net::Net;
-use sanloom_fc::config::{BackEndTarget, EthernetNode, MediumKind};
+use sanloom_fc::config::MediumKind;
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_fc::san::{self, Lab};
 use sanloom_scsi::disk::{Done, Error, ErrorKind, Op, Request};
@@ -34,7 +34,7 @@ use sanloom_scsi::volume::{Buffer, Output, VolumeIo, Volumes};
 use sanloom_wire::Wwpn;
 use sanloom_wire::cdb::status;
 use sanloom_wire::sense::{SenseCode, SenseKey};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use switch::{BackLun, Job, Pending, Piece, Route, Switch};
 
 /// Bit of a tag that may be used again in the same session.
@@ -58,23 +58,11 @@ pub(super) struct BackSession {
 
 /// Returns the sessions of all virtualization switches with their back ends.
 pub(super) fn sessions(lab: &Lab) -> Vec<BackSession> {
-    let mut sessions = BTreeSet::new();
-    let switches: Vec<u16> = (0..lab.storage.len() as u16).filter(|storage| has_volumes(lab, *storage)).collect();
-    if switches.is_empty() || lab.ethernet_links.is_empty() {
+    if lab.ethernet_links.is_empty() || !lab.live.media.iter().any(|medium| medium.kind == MediumKind::Volumes) {
         return Vec::new();
     }
-    let paths = lab.iscsi_paths();
-    let is_linked = |switch: &u16| !paths.interfaces_of(EthernetNode::Storage(*switch)).is_empty();
-    for switch in switches.into_iter().filter(is_linked) {
-        for back_end in &lab.live.back_ends {
-            if let Some((storage, portal)) = target_of(lab, &back_end.target)
-                && !paths.portals(storage).is_empty()
-            {
-                sessions.insert(BackSession { switch, storage, portal });
-            }
-        }
-    }
-    sessions.into_iter().collect()
+    let of = |(switch, storage, portal)| BackSession { switch, storage, portal };
+    lab.iscsi_paths().back_ends().into_iter().map(of).collect()
 }
 
 /// Returns whether the LUNs of a storage system are virtual disks.
@@ -84,20 +72,7 @@ pub(crate) fn has_volumes(lab: &Lab, storage: u16) -> bool {
 
 /// Returns whether hosts reach a gateway of the lab over SRP.
 pub(super) fn has_srp_gateway(lab: &Lab) -> bool {
-    lab.infiniband.targets.keys().any(|storage| is_gateway(lab, *storage))
-}
-
-/// Returns whether the data of a storage system are on others.
-pub(super) fn is_gateway(lab: &Lab, storage: u16) -> bool {
-    san::gateways(lab).any(|gateway| gateway == storage)
-}
-
-/// Returns the storage system of a back end and the number of its first portal there.
-fn target_of(lab: &Lab, target: &BackEndTarget) -> Option<(u16, u16)> {
-    let BackEndTarget::Iscsi(target) = target else { return None };
-    let (&storage, config) = lab.live.iscsi.iter().find(|(_, config)| config.name == target.name)?;
-    let portal = config.portals.iter().position(|portal| target.portals.contains(portal)).unwrap_or(0);
-    Some((storage, portal as u16))
+    lab.infiniband.targets.keys().any(|storage| san::is_gateway(lab, *storage))
 }
 
 /// Work of one gateway since the end of the warm-up.

@@ -1,9 +1,9 @@
 //! The state of one gateway: its back ends, the commands of its hosts and their requests.
 
-use super::{AGAIN, BackSession, target_of};
+use super::{AGAIN, BackSession};
 use crate::host::FifoServer;
 use sanloom_fc::config::{BackEndTarget, Gateway, GatewayMode};
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, iscsi_back_end};
 use sanloom_scsi::disk::{Op, Request, WriteCache};
 use sanloom_scsi::iscsi::forward::BackUnit;
 use sanloom_scsi::iscsi::initiator::Command;
@@ -165,7 +165,7 @@ impl Switch {
         for back_end in lab.live.back_ends.iter().filter(|_| gateway.through.is_none()) {
             let (storage, route) = match &back_end.target {
                 BackEndTarget::Iscsi(_) => {
-                    let Some((storage, _)) = target_of(lab, &back_end.target) else { continue };
+                    let Some((storage, _)) = iscsi_back_end(lab, &back_end.target) else { continue };
                     (storage, session(storage).map(Route::Session))
                 }
                 BackEndTarget::Fcp(ports) => {
@@ -282,7 +282,7 @@ pub(in crate::world) fn units_of(lab: &Lab, back: BackSession) -> (Vec<BackUnit>
     let mut id = 0;
     for back_end in &lab.live.back_ends {
         let storage = match &back_end.target {
-            BackEndTarget::Iscsi(_) => target_of(lab, &back_end.target).map(|(storage, _)| storage),
+            BackEndTarget::Iscsi(_) => iscsi_back_end(lab, &back_end.target).map(|(storage, _)| storage),
             BackEndTarget::Fcp(ports) => owner_of(lab, ports.target),
         };
         // The map of the switch has the LUNs that the lab has.

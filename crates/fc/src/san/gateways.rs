@@ -1,0 +1,106 @@
+//! Gateways of a lab, and the storage behind them: [`behind`].
+
+use super::{IscsiPaths, Lab};
+use crate::config::{BackEndTarget, EthernetNode, FcpBackEnd, GatewayMode, Host, MediumKind};
+use sanloom_wire::Wwpn;
+use std::collections::BTreeSet;
+
+/// Returns whether the data of a storage system are on others: it is a gateway or a virtualization
+/// switch.
+pub fn is_gateway(lab: &Lab, storage: u16) -> bool {
+    let through = lab.live.gateways.get(&storage).is_some_and(|gateway| gateway.through.is_some());
+    through || lab.live.medium(storage).kind == MediumKind::Volumes
+}
+
+/// Storage systems whose data are on others: gateways and virtualization switches.
+pub fn gateways(lab: &Lab) -> impl Iterator<Item = u16> + '_ {
+    (0..lab.storage.len() as u16).filter(|storage| is_gateway(lab, *storage))
+}
+
+/// Hosts with the ports of a gateway in Fibre Channel, without virtual ones.
+pub fn hosts_of_gateway(lab: &Lab, storage: u16) -> BTreeSet<u16> {
+    let through = lab.live.gateways.get(&storage).and_then(|gateway| gateway.through);
+    let of_volumes = (lab.live.medium(storage).kind == MediumKind::Volumes).then(|| lab.live.host_ports());
+    let names: Vec<Wwpn> =
+        through.map(|ports| ports.initiator).into_iter().chain(of_volumes.into_iter().flatten()).collect();
+    let has_name = |host: &Host| host.hbas.iter().any(|hba| names.contains(&hba.wwpn));
+    (0..).zip(&lab.hosts).filter(|(_, host)| has_name(host)).map(|(number, _)| number).collect()
+}
+
+/// Path between a gateway and storage behind it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Behind {
+    /// Ports of the gateway and of the storage in Fibre Channel.
+    Fcp([Wwpn; 2]),
+    /// Storage system with an iSCSI target, and the number of its first portal of the back end.
+    Iscsi(u16, u16),
+}
+
+/// Returns the paths behind a gateway that a host needs for a LUN. Empty for other storage. Targets
+/// outside of the lab are left out.
+pub fn behind(lab: &Lab, (host, storage): (u16, u16), lun: u16) -> Vec<Behind> {
+    let gateway = lab.live.gateways.get(&storage);
+    if let Some((gateway, ports)) = gateway.and_then(|gateway| Some((gateway, gateway.through?))) {
+        let own = gateway.hosts.iter().find(|own| own.host == host);
+        let name = own.and_then(|own| lab.hosts.get(usize::from(own.port))?.hbas.first()).map(|hba| hba.wwpn);
+        let initiator = match gateway.mode {
+            GatewayMode::Proxy => ports.initiator,
+            GatewayMode::Transparent => name.unwrap_or_default(),
+        };
+        return vec![Behind::Fcp([initiator, ports.target])];
+    }
+    if lab.live.medium(storage).kind != MediumKind::Volumes {
+        return Vec::new();
+    }
+    let pool = lab.volumes_of(storage).get(&lun).map(|volume| volume.pool);
+    let back_ends = lab.live.back_ends.iter().filter(|back_end| Some(back_end.pool) == pool);
+    back_ends.filter_map(|back_end| path_of(lab, &back_end.target)).collect()
+}
+
+fn path_of(lab: &Lab, target: &BackEndTarget) -> Option<Behind> {
+    let is_known = |name: Wwpn| lab.storage.iter().any(|system| system.ports.iter().any(|port| port.wwpn == name));
+    match target {
+        BackEndTarget::Fcp(FcpBackEnd { initiator, target }) => {
+            is_known(*target).then_some(Behind::Fcp([*initiator, *target]))
+        }
+        BackEndTarget::Iscsi(_) => iscsi_back_end(lab, target).map(|(storage, portal)| Behind::Iscsi(storage, portal)),
+    }
+}
+
+/// Returns the storage system of an iSCSI back end, and the number of its first portal there.
+/// `None` for another target, and for one outside of the lab.
+pub fn iscsi_back_end(lab: &Lab, target: &BackEndTarget) -> Option<(u16, u16)> {
+    let BackEndTarget::Iscsi(target) = target else { return None };
+    let (&storage, config) = lab.live.iscsi.iter().find(|(_, config)| config.name == target.name)?;
+    let portal = config.portals.iter().position(|portal| target.portals.contains(portal)).unwrap_or(0);
+    Some((storage, portal as u16))
+}
+
+impl IscsiPaths<'_> {
+    /// Sessions of virtualization switches with their back ends: switch, storage system with the
+    /// back-end LUNs, and number of the portal.
+    pub fn back_ends(&self) -> BTreeSet<(u16, u16, u16)> {
+        let mut sessions = BTreeSet::new();
+        let has_volumes = |storage: &u16| self.lab.live.medium(*storage).kind == MediumKind::Volumes;
+        let is_linked = |switch: &u16| !self.interfaces_of(EthernetNode::Storage(*switch)).is_empty();
+        for switch in (0..self.lab.storage.len() as u16).filter(|storage| has_volumes(storage) && is_linked(storage)) {
+            for back_end in &self.lab.live.back_ends {
+                if let Some((storage, portal)) = iscsi_back_end(self.lab, &back_end.target)
+                    && !self.portals(storage).is_empty()
+                {
+                    sessions.insert((switch, storage, portal));
+                }
+            }
+        }
+        sessions
+    }
+
+    /// Interfaces of a session of [`IscsiPaths::back_ends`], and its portal: the last one of the
+    /// storage system, if the number of the portal is beyond it.
+    pub fn ends_of_back_end(&self, (switch, storage, portal): (u16, u16, u16)) -> Option<([u16; 2], u16)> {
+        let portals = self.portals(storage);
+        let portal = portal.min(portals.len().checked_sub(1)? as u16);
+        let own = *self.interfaces_of(EthernetNode::Storage(switch)).first()?;
+        Some(([own, *portals.get(usize::from(portal))?], portal))
+    }
+}
