@@ -1,7 +1,7 @@
 //! LUNs of a lab, with those that are virtual disks.
 
 use super::Lab;
-use crate::config::{Host, Lun, MediumKind, VolumeSpec};
+use crate::config::{BackEnd, BackEndTarget, Host, Live, Lun, MediumKind, Target, VolumeSpec};
 use sanloom_wire::Wwpn;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +21,30 @@ impl Lab {
         by_lun
     }
 
+    /// Returns the LUN of the lab that is a back end; `None` if it is elsewhere.
+    pub fn lun_of_back_end(&self, back_end: &BackEnd) -> Option<Target> {
+        self.lun_of_back_end_in(&self.live, back_end)
+    }
+
+    /// The same with other settings than those of [`Lab::live`].
+    pub fn lun_of_back_end_in(&self, live: &Live, back_end: &BackEnd) -> Option<Target> {
+        let storage = match &back_end.target {
+            BackEndTarget::Iscsi(target) => {
+                let own = live.iscsi.iter().find(|(_, config)| config.name == target.name);
+                own.map(|(storage, _)| *storage)
+            }
+            BackEndTarget::Fcp(ports) => {
+                let has_port = |port: Wwpn| move |own: &crate::config::StoragePort| own.wwpn == port;
+                let own = self.storage.iter().position(|storage| storage.ports.iter().any(has_port(ports.target)));
+                own.map(|storage| storage as u16)
+            }
+        };
+        let (storage, lun) = (storage?, back_end.lun);
+        // A virtual disk is no back end.
+        let luns = &self.storage.get(usize::from(storage))?.luns;
+        (usize::from(lun) < luns.len()).then_some(Target { storage, lun })
+    }
+
     /// LUN of a storage system, which may be a virtual disk.
     pub fn lun(&self, storage: u16, lun: u16) -> Option<Lun> {
         let own = self.storage.get(usize::from(storage))?.luns.get(usize::from(lun)).copied();
@@ -36,7 +60,8 @@ impl Lab {
 pub fn gateways(lab: &Lab) -> impl Iterator<Item = u16> + '_ {
     (0..lab.storage.len() as u16).filter(|storage| {
         let through = lab.live.gateways.get(storage).is_some_and(|gateway| gateway.through.is_some());
-        through || lab.live.medium(*storage).kind == MediumKind::Volumes
+        let has_volumes = lab.live.medium(*storage).kind == MediumKind::Volumes;
+        through || (has_volumes && !lab.live.out_of_band.contains_key(storage))
     })
 }
 
