@@ -1,7 +1,7 @@
 //! LUNs of a lab, with those that are virtual disks.
 
 use super::Lab;
-use crate::config::{BackEnd, BackEndTarget, Host, Live, Lun, MediumKind, Target, VolumeSpec};
+use crate::config::{BackEnd, BackEndTarget, Host, Live, Lun, MediumKind, Storage, Target, VolumeSpec};
 use sanloom_wire::Wwpn;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,30 +21,6 @@ impl Lab {
         by_lun
     }
 
-    /// Returns the LUN of the lab that is a back end; `None` if it is elsewhere.
-    pub fn lun_of_back_end(&self, back_end: &BackEnd) -> Option<Target> {
-        self.lun_of_back_end_in(&self.live, back_end)
-    }
-
-    /// The same with other settings than those of [`Lab::live`].
-    pub fn lun_of_back_end_in(&self, live: &Live, back_end: &BackEnd) -> Option<Target> {
-        let storage = match &back_end.target {
-            BackEndTarget::Iscsi(target) => {
-                let own = live.iscsi.iter().find(|(_, config)| config.name == target.name);
-                own.map(|(storage, _)| *storage)
-            }
-            BackEndTarget::Fcp(ports) => {
-                let has_port = |port: Wwpn| move |own: &crate::config::StoragePort| own.wwpn == port;
-                let own = self.storage.iter().position(|storage| storage.ports.iter().any(has_port(ports.target)));
-                own.map(|storage| storage as u16)
-            }
-        };
-        let (storage, lun) = (storage?, back_end.lun);
-        // A virtual disk is no back end.
-        let luns = &self.storage.get(usize::from(storage))?.luns;
-        (usize::from(lun) < luns.len()).then_some(Target { storage, lun })
-    }
-
     /// LUN of a storage system, which may be a virtual disk.
     pub fn lun(&self, storage: u16, lun: u16) -> Option<Lun> {
         let own = self.storage.get(usize::from(storage))?.luns.get(usize::from(lun)).copied();
@@ -54,6 +30,25 @@ impl Lab {
             Some(Lun { blocks: volume.size_bytes / u64::from(block_bytes), block_bytes })
         })
     }
+}
+
+/// Returns the LUN of a lab that is a back end; `None` if it is elsewhere. `live` are the settings of
+/// the lab.
+pub fn lun_of_back_end(lab: &Lab, live: &Live, back_end: &BackEnd) -> Option<Target> {
+    let storage = match &back_end.target {
+        BackEndTarget::Iscsi(target) => {
+            let own = live.iscsi.iter().find(|(_, config)| config.name == target.name);
+            own.map(|(storage, _)| *storage)
+        }
+        BackEndTarget::Fcp(ports) => {
+            let is_own = |storage: &Storage| storage.ports.iter().any(|own| own.wwpn == ports.target);
+            lab.storage.iter().position(is_own).map(|storage| storage as u16)
+        }
+    };
+    let (storage, lun) = (storage?, back_end.lun);
+    // A virtual disk is no back end.
+    let luns = &lab.storage.get(usize::from(storage))?.luns;
+    (usize::from(lun) < luns.len()).then_some(Target { storage, lun })
 }
 
 /// Storage systems whose data are on others: gateways and virtualization switches.

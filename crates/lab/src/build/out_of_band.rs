@@ -8,7 +8,7 @@ use crate::diagnostic::Sink;
 use crate::element::Element;
 use crate::value;
 use sanloom_fc::config::{Live, MediumKind, OutOfBand, Picos, Target};
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, lun_of_back_end};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Code of a pool that has too few extents for its virtual disks.
@@ -81,12 +81,12 @@ fn full_pools(number: u16, element: &Element<'_>, (lab, live): (&Lab, &Live), si
 }
 
 fn lun_of(lab: &Lab, live: &Live, back_end: &sanloom_fc::config::BackEnd) -> Option<sanloom_fc::config::Lun> {
-    let Target { storage, lun } = lab.lun_of_back_end_in(live, back_end)?;
+    let Target { storage, lun } = lun_of_back_end(lab, live, back_end)?;
     lab.storage.get(usize::from(storage))?.luns.get(usize::from(lun)).copied()
 }
 
-/// Replaces virtual disks of metadata servers by their back ends. Returns the LUNs to which commands
-/// go, and the LUNs that requests name if they differ.
+/// Replaces virtual disks of metadata servers by their back ends. Returns the LUNs to which
+/// commands go, and the LUNs that requests name if they differ.
 pub(super) fn behind(lab: &Lab, targets: Vec<Target>) -> (Vec<Target>, Vec<Target>) {
     let live = &lab.live;
     if !targets.iter().any(|target| live.out_of_band.contains_key(&target.storage)) {
@@ -100,7 +100,7 @@ pub(super) fn behind(lab: &Lab, targets: Vec<Target>) -> (Vec<Target>, Vec<Targe
         }
         let Some(pool) = lab.volumes_of(target.storage).get(&target.lun).map(|volume| volume.pool) else { continue };
         let back_ends = live.back_ends.iter().filter(|back_end| back_end.pool == pool);
-        behind.extend(back_ends.filter_map(|back_end| lab.lun_of_back_end(back_end)));
+        behind.extend(back_ends.filter_map(|back_end| lun_of_back_end(lab, live, back_end)));
     }
     (behind.into_iter().collect(), targets)
 }

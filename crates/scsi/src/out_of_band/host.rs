@@ -180,7 +180,9 @@ impl HostMap {
         let (retry, may_ask) = (self.config.retry, self.fence == Fence::None);
         let mut outputs = Vec::new();
         self.wanted.retain(|extent, wanted| {
-            while let Some((token, _)) = wanted.tokens.pop_front_if(|(_, fails_at)| *fails_at <= now) {
+            while wanted.tokens.front().is_some_and(|(_, fails_at)| *fails_at <= now)
+                && let Some((token, _)) = wanted.tokens.pop_front()
+            {
                 outputs.push(HostOutput::Fail { token });
             }
             if wanted.resend_at <= now && !wanted.tokens.is_empty() {

@@ -81,7 +81,7 @@ pub struct ServerCount {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Stage {
-    /// These hosts have not acknowledged yet.
+    /// The hosts in `waiting` have not acknowledged yet.
     Recalling {
         waiting: BTreeSet<HostId>,
         fence_at: Instant,

@@ -272,11 +272,15 @@ impl Bed {
     }
 
     fn step(&mut self, now: u64, lossy: bool) {
-        while let Some((_, host, request)) = self.to_server.pop_front_if(|message| message.0 <= now) {
+        while self.to_server.front().is_some_and(|message| message.0 <= now)
+            && let Some((_, host, request)) = self.to_server.pop_front()
+        {
             self.server.handle(at(now), ServerInput::Request(HostId(host), request));
             self.drain(now, lossy);
         }
-        while let Some((_, host, reply)) = self.to_host.pop_front_if(|message| message.0 <= now) {
+        while self.to_host.front().is_some_and(|message| message.0 <= now)
+            && let Some((_, host, reply)) = self.to_host.pop_front()
+        {
             self.hosts[usize::from(host)].handle(at(now), reply);
             self.drain(now, lossy);
         }

@@ -64,8 +64,8 @@ enum Source {
 
 impl Stream {
     /// Returns the stream of `workload` on the host with the name `host`, number `part` of its
-    /// hosts. `luns` are the sizes of the targets that it names, in the same order. All random numbers
-    /// depend only on `seed`, the name of the workload and `host`.
+    /// hosts. `luns` are the sizes of the targets that it names, in the same order. All random
+    /// numbers depend only on `seed`, the name of the workload and `host`.
     ///
     /// # Panics
     ///

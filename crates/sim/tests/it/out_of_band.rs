@@ -190,7 +190,8 @@ storage = "meta"
     let results = run(&lab(2, "200ms", settings, load));
     let found = metadata(&results);
     assert_eq!((results.totals.io.ios_failed, found.unanswered), (0, 0));
-    // The host asks at 50 ms and then every 10 ms. The first message after the fault is that of 120 ms.
+    // The host asks at 50 ms and then every 10 ms. The first message after the fault is that of
+    // 120 ms.
     assert!((found.miss_latency.max_us - 70_220.0).abs() < 0.01, "{found:?}");
     let known = &results.hosts[0];
     assert!(known.longest_stall_s < 0.001, "{} s", known.longest_stall_s);

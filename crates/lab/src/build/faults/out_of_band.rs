@@ -4,6 +4,7 @@ use super::{CONFLICT, Finder};
 use crate::build::NOT_FOR_VOLUMES;
 use crate::value;
 use sanloom_fc::config::{FaultKind, OutOfBandFault};
+use sanloom_fc::san::lun_of_back_end;
 
 /// Code of a virtual disk that does not exist.
 pub(crate) const UNKNOWN_VOLUME: &str = "unknown-volume";
@@ -30,7 +31,7 @@ pub(super) fn volume_move(finder: &mut Finder<'_, '_>) -> Vec<FaultKind> {
     } else if own.pool != target.pool {
         let reason = format!("the back end `{}` is in another pool than `{name}`", value::cut(&target.name));
         finder.sink.error(CONFLICT, &finder.element.origin("to"), reason, "name a back end of the same pool");
-    } else if finder.lab.lun_of_back_end(target).is_none() {
+    } else if lun_of_back_end(finder.lab, live, target).is_none() {
         let reason = format!("the LUN of the back end `{}` is not in the lab", value::cut(&target.name));
         finder.sink.error(CONFLICT, &finder.element.origin("to"), reason, "name a back end of the lab");
     }

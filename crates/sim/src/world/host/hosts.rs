@@ -301,8 +301,8 @@ impl Hosts {
     }
 }
 
-/// Sends a frame of write data, over the bus if the HBA is behind one. Call [`Hosts::arm`] after the
-/// last one.
+/// Sends a frame of write data, over the bus if the HBA is behind one. Call [`Hosts::arm`] after
+/// the last one.
 pub(in crate::world) fn transmit_frame(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, plane: u16, frame: FrameRef) {
     let Some(done_ps) = hosts.occupy_bus(env, plane, frame.len_bytes()) else {
         return env.net.send_frame(plane, frame);

@@ -5,7 +5,7 @@ use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Summary, TimeWeighted};
 use crate::world::ps_of;
 use sanloom_fc::config::{OutOfBand, Target};
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, lun_of_back_end};
 use sanloom_scsi::map::{LunBlock, LunConfig, LunId, Map, PoolConfig, PoolId, VolumeId};
 use sanloom_scsi::out_of_band::{Extent, HostConfig, HostId, HostMap, Server, ServerConfig, ServerCount, ServerLun};
 use std::collections::{BTreeMap, VecDeque};
@@ -127,7 +127,7 @@ impl Domain {
         let mut luns: Vec<BackLun> = Vec::new();
         let mut configs = Vec::new();
         for (number, back_end) in (0..).zip(&live.back_ends) {
-            let Some(target) = lab.lun_of_back_end(back_end) else { continue };
+            let Some(target) = lun_of_back_end(lab, live, back_end) else { continue };
             let Some(pool) = live.pools.get(usize::from(back_end.pool)) else { continue };
             luns.push(BackLun {
                 target,

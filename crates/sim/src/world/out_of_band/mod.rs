@@ -287,7 +287,8 @@ pub(crate) fn metadata_count(world: &World, storage: u16) -> Option<MetadataCoun
     world.hosts.out_of_band.as_ref()?.count(storage, world.net.now())
 }
 
-/// Returns the number of requests of a host to virtual disks that have not ended, of certain streams.
+/// Returns the number of requests of a host to virtual disks that have not ended, of certain
+/// streams.
 pub(crate) fn virtual_requests(world: &World, host: u16, is_of: impl Fn(u32) -> bool) -> u64 {
     world.hosts.out_of_band.as_ref().map_or(0, |own| own.requests_of(host, is_of))
 }

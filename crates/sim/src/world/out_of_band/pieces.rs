@@ -234,8 +234,8 @@ fn leave(own: &mut OutOfBand, now_ps: u64, number: u32) {
     own.drain_host(now_ps, domain, host);
 }
 
-/// Replaces the pieces of a command that has ended by the requests that end with them. Requests that
-/// failed before their last piece ended well are failed here.
+/// Replaces the pieces of a command that has ended by the requests that end with them. Requests
+/// that failed before their last piece ended well are failed here.
 #[inline(never)]
 pub(in crate::world) fn settle(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, members: &mut Vec<Member>, good: bool) {
     let Some(mut own) = hosts.out_of_band.take() else { return };
@@ -259,7 +259,7 @@ pub(in crate::world) fn settle(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, 
         }
         leave(&mut own, now_ps, number);
         match own.end(number, good) {
-            Some((member, failed)) if failed == !good => ended.push(member),
+            Some((member, failed)) if failed != good => ended.push(member),
             Some((member, _)) => fail_request(hosts, env, host, &member),
             None => {}
         }
