@@ -32,8 +32,8 @@ impl Lab {
     }
 }
 
-/// Returns the LUN of a lab that is a back end; `None` if it is elsewhere. `live` are the settings of
-/// the lab.
+/// Returns the LUN of a lab that is a back end; `None` if it is elsewhere. `live` are the settings
+/// of the lab.
 pub fn lun_of_back_end(lab: &Lab, live: &Live, back_end: &BackEnd) -> Option<Target> {
     let storage = match &back_end.target {
         BackEndTarget::Iscsi(target) => {
