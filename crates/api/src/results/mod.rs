@@ -50,8 +50,8 @@ pub use port::{PortKind, PortResult, SwitchResult};
 pub use replication::{Interval, Replications};
 pub use series::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
 pub use storage::{
-    AdapterResult, CacheResult, ControllerResult, DataLossResult, DiskResult, GatewayResult, LostRequest, RaidResult,
-    SsdResult, StorageResult,
+    AdapterResult, CacheResult, ControllerResult, DataLossResult, DiskResult, GatewayResult, LostRequest,
+    MetadataResult, RaidResult, SsdResult, StorageResult,
 };
 pub use story::{Event, EventKind, Finding, FindingKind, Measure, Remedy, Victim};
 pub use study::{CutOff, Setting, SweepRow, WhatIfRow};

@@ -5,8 +5,8 @@ use super::{
     AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult,
     EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, ExpectationResult, FaultEvent, Finding,
     GatewayResult, HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IpRouterResult, IscsiSessionResult,
-    LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, PathResult, PortResult,
-    PrecisionResult, RaidResult, Remedy, Replications, Results, SrpChannelResult, SsdResult, StorageResult,
+    LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, MetadataResult, PathResult,
+    PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SrpChannelResult, SsdResult, StorageResult,
     StreamHostResult, StreamResult, SubnetResult, SwitchResult, TraceResult, Victim,
 };
 use sanloom_fc::config::Node;
@@ -216,6 +216,7 @@ pub fn example() -> Results {
             disk_loop_utilisation: Some(0.0),
             controllers: vec![ControllerResult::default()],
             gateway: Some(GatewayResult::default()),
+            metadata: Some(MetadataResult::default()),
             adapters: Some(AdapterResult::default()),
             cache: Some(CacheResult::default()),
             data_loss: Some(DataLossResult {

@@ -41,6 +41,9 @@ pub struct StorageResult {
     /// Work of a gateway; absent unless its data are on other storage systems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayResult>,
+    /// Work of a metadata server; absent without `out_of_band`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<MetadataResult>,
     /// Buses and interrupts of the ports; absent without `bus` and `interrupt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapters: Option<AdapterResult>,
@@ -77,6 +80,47 @@ pub struct GatewayResult {
     pub recalled: u64,
     /// Fraction of the time in which its processor was busy, 0 to 1.
     pub cpu_utilisation: f64,
+}
+
+/// Work of a metadata server, and of the maps of its hosts. A request to a virtual disk has a piece
+/// for each extent that it concerns, and each piece is a hit or a miss.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MetadataResult {
+    /// Pieces whose place was in the map of their host.
+    pub hits: u64,
+    /// Pieces whose host had to ask the server.
+    pub misses: u64,
+    /// Part of hits among all pieces, 0 to 1.
+    pub hit_share: f64,
+    /// Time from a miss to the answer of the server.
+    pub miss_latency: Latency,
+    /// Pieces that failed because no answer came in time.
+    pub unanswered: u64,
+    /// Messages of hosts that the server has handled.
+    pub messages: u64,
+    /// Messages that hosts have repeated.
+    pub repeated: u64,
+    /// Messages at the server, waiting or in service.
+    pub queue: QueueDepth,
+    /// Fraction of the time in which the server was busy, 0 to 1.
+    pub utilisation: f64,
+    /// Epoch of the newest map at the end.
+    pub epoch: u64,
+    /// Changes of the map that came into force.
+    pub changes: u64,
+    /// Mean time of a change from its begin until it was in force, in microseconds.
+    pub change_mean_us: f64,
+    /// Longest such time, in microseconds.
+    pub change_max_us: f64,
+    /// Moves without effect: the extent was at the back end already, or the back end has no room.
+    pub useless_moves: u64,
+    /// Requests for places that the server held until a change was in force.
+    pub stalled: u64,
+    /// Hosts that were fenced because they did not acknowledge a change.
+    pub fenced: u64,
+    /// Commands that back ends refused because their host was fenced.
+    pub refused: u64,
 }
 
 /// One of several controllers of a storage system.

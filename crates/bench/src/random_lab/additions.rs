@@ -156,6 +156,7 @@ fn changes(dice: &mut Dice, lab: &mut Lab) {
         | FaultKind::PowerFailure { .. }
         | FaultKind::ControllerFailure { .. }
         | FaultKind::CacheBattery { .. }
+        | FaultKind::OutOfBand(_)
         | FaultKind::Ethernet(_)
         | FaultKind::Infiniband(_) => true,
     });

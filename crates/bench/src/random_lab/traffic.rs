@@ -67,6 +67,7 @@ pub(super) fn draw(dice: &mut Dice, lab: &mut Lab) {
             stop: None,
             hosts,
             targets,
+            virtual_targets: Vec::new(),
         };
         lab.workloads.push(workload);
     }

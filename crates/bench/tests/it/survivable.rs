@@ -264,6 +264,7 @@ fn workload(lab: &Lab, permitted: &PermittedPairs, host: u16) -> Option<Workload
         name: format!("all{host}"),
         hosts: vec![host],
         targets: targets.into_iter().collect(),
+        virtual_targets: Vec::new(),
         load: Load::Closed { depth: 2, think_time: Picos::from_ms(1).into() },
         size: SizeDistribution::Fixed(4096),
         read_share: 0.5,

@@ -131,6 +131,8 @@ pub enum FaultKind {
         /// Number of the block on the disk, in blocks of 512 bytes.
         block: u64,
     },
+    /// A change of out-of-band virtualization, or a fault of its network.
+    OutOfBand(OutOfBandFault),
     /// A storage system has no power, until `until`: its ports are offline, commands in flight are
     /// lost, and so are the data of volatile caches.
     PowerFailure {
@@ -292,4 +294,21 @@ pub enum Direction {
     Backward,
     /// Both directions.
     Both,
+}
+
+/// Change of out-of-band virtualization, or fault of its network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OutOfBandFault {
+    /// The extents of a virtual disk move to a back end, one after the other.
+    VolumeMove {
+        /// Index into [`Live::volumes`](super::Live::volumes).
+        volume: u16,
+        /// Index into [`Live::back_ends`](super::Live::back_ends).
+        to: u16,
+    },
+    /// Messages between a host and all metadata servers are lost, until `until`.
+    MetadataCut {
+        /// Index into `hosts`.
+        host: u16,
+    },
 }

@@ -4,6 +4,7 @@
 use super::fcip::FcipAddresses;
 use super::gateway::Gateway;
 use super::iscsi::Iscsi;
+use super::out_of_band::OutOfBand;
 use super::port_groups::PortGroupSpec;
 use super::units::Picos;
 use super::volumes::{BackEnd, BackEndTarget, FcpBackEnd, Pool, VolumeSpec};
@@ -45,6 +46,8 @@ pub struct Live {
     pub iscsi: BTreeMap<u16, Iscsi>,
     /// Gateways, by index into [`Lab::storage`](crate::san::Lab::storage).
     pub gateways: BTreeMap<u16, Gateway>,
+    /// Metadata servers, by index into [`Lab::storage`](crate::san::Lab::storage).
+    pub out_of_band: BTreeMap<u16, OutOfBand>,
     /// Target port groups. A storage system without any has one group with all its ports,
     /// active/optimized.
     pub port_groups: Vec<PortGroupSpec>,

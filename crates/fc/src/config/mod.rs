@@ -20,6 +20,7 @@ mod iscsi_hba;
 mod joining;
 mod live;
 mod node;
+mod out_of_band;
 mod policy;
 mod port_groups;
 mod tcp;
@@ -43,7 +44,7 @@ pub use fabric::{
     Arbitration, CrossbarLimits, Forwarding, IslChoice, IslHash, Link, LinkEnd, Node, Processor, ProcessorPriority,
     ProcessorSharing, Queueing, Switch, Timers, common_bb_sc_n,
 };
-pub use fault::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault};
+pub use fault::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault, OutOfBandFault};
 pub use fcip::{FCIP_BUFFER_BYTES, FCIP_OVERHEAD_BYTES, FcipAddresses, FcipTunnel, K_A_TOV};
 pub use fcoe::{FCOE_BUFFER_BYTES, FCOE_MTU, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, TAG_BYTES, VirtualLink};
 pub use gateway::{ForwardingGrain, Gateway, GatewayCost, GatewayHost, GatewayMode};
@@ -65,6 +66,7 @@ pub use node::{
     Bus, ControllerAccess, Controllers, DeviceFailures, ErrorRecovery, Hba, Host, Interrupt, IoQueue, IoScheduler,
     LoginScript, Lun, Multipath, PathPolicy, Service, SsdConfig, Storage, StoragePort, VirtualMachine,
 };
+pub use out_of_band::OutOfBand;
 pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 pub use port_groups::PortGroupSpec;
 pub use tcp::{Congestion, Tcp};

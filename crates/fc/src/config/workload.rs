@@ -15,6 +15,9 @@ pub struct Workload {
     pub hosts: Vec<u16>,
     /// LUNs that requests address, each with the same probability.
     pub targets: Vec<Target>,
+    /// Targets as requests name them, if some of them are virtual disks of a metadata server, which
+    /// are replaced in `targets` by their back ends; otherwise empty.
+    pub virtual_targets: Vec<Target>,
     /// Arrival of requests.
     pub load: Load,
     /// Distribution of request sizes.
@@ -31,6 +34,13 @@ pub struct Workload {
     pub start: Picos,
     /// Time after which no request is issued.
     pub stop: Option<Picos>,
+}
+
+impl Workload {
+    /// Returns the LUNs that requests name.
+    pub fn named_targets(&self) -> &[Target] {
+        if self.virtual_targets.is_empty() { &self.targets } else { &self.virtual_targets }
+    }
 }
 
 /// LUN of a storage system.

@@ -5,14 +5,21 @@ use crate::config::{BackEndTarget, EthernetNode, FcpBackEnd, GatewayMode, Host, 
 use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
 
-/// Returns whether the data of a storage system are on others: it is a gateway or a virtualization
-/// switch.
+/// Returns whether the data of a storage system are on others and pass through it: it is a gateway
+/// or a virtualization switch.
 pub fn is_gateway(lab: &Lab, storage: u16) -> bool {
     let through = lab.live.gateways.get(&storage).is_some_and(|gateway| gateway.through.is_some());
-    through || lab.live.medium(storage).kind == MediumKind::Volumes
+    through || is_virtualization_switch(lab, storage)
 }
 
-/// Storage systems whose data are on others: gateways and virtualization switches.
+/// Returns whether the commands for virtual disks pass through a storage system, and not only
+/// requests for maps.
+fn is_virtualization_switch(lab: &Lab, storage: u16) -> bool {
+    lab.live.medium(storage).kind == MediumKind::Volumes && !lab.live.out_of_band.contains_key(&storage)
+}
+
+/// Storage systems whose data are on others and pass through them: gateways and virtualization
+/// switches.
 pub fn gateways(lab: &Lab) -> impl Iterator<Item = u16> + '_ {
     (0..lab.storage.len() as u16).filter(|storage| is_gateway(lab, *storage))
 }
@@ -20,7 +27,7 @@ pub fn gateways(lab: &Lab) -> impl Iterator<Item = u16> + '_ {
 /// Hosts with the ports of a gateway in Fibre Channel, without virtual ones.
 pub fn hosts_of_gateway(lab: &Lab, storage: u16) -> BTreeSet<u16> {
     let through = lab.live.gateways.get(&storage).and_then(|gateway| gateway.through);
-    let of_volumes = (lab.live.medium(storage).kind == MediumKind::Volumes).then(|| lab.live.host_ports());
+    let of_volumes = is_virtualization_switch(lab, storage).then(|| lab.live.host_ports());
     let names: Vec<Wwpn> =
         through.map(|ports| ports.initiator).into_iter().chain(of_volumes.into_iter().flatten()).collect();
     let has_name = |host: &Host| host.hbas.iter().any(|hba| names.contains(&hba.wwpn));
@@ -49,7 +56,7 @@ pub fn behind(lab: &Lab, (host, storage): (u16, u16), lun: u16) -> Vec<Behind> {
         };
         return vec![Behind::Fcp([initiator, ports.target])];
     }
-    if lab.live.medium(storage).kind != MediumKind::Volumes {
+    if !is_virtualization_switch(lab, storage) {
         return Vec::new();
     }
     let pool = lab.volumes_of(storage).get(&lun).map(|volume| volume.pool);
@@ -81,7 +88,7 @@ impl IscsiPaths<'_> {
     /// back-end LUNs, and number of the portal.
     pub fn back_ends(&self) -> BTreeSet<(u16, u16, u16)> {
         let mut sessions = BTreeSet::new();
-        let has_volumes = |storage: &u16| self.lab.live.medium(*storage).kind == MediumKind::Volumes;
+        let has_volumes = |storage: &u16| is_virtualization_switch(self.lab, *storage);
         let is_linked = |switch: &u16| !self.interfaces_of(EthernetNode::Storage(*switch)).is_empty();
         for switch in (0..self.lab.storage.len() as u16).filter(|storage| has_volumes(storage) && is_linked(storage)) {
             for back_end in &self.lab.live.back_ends {

@@ -44,6 +44,7 @@ pub use session_reach::{NetworkPart, SessionReach};
 pub use subnet::{SubnetGraph, SubnetRoutes, infiniband_adapter_guid, infiniband_switch_guid, subnet_config};
 pub use switches::lab_configs;
 pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
+pub use volumes::lun_of_back_end;
 
 use crate::config::{
     ArbitratedLoop, EthernetLink, EthernetSwitch, Fault, Host, Infiniband, Link, Live, Picos, Priority, Storage,

@@ -1,7 +1,7 @@
 //! LUNs of a lab, with those that are virtual disks.
 
 use super::Lab;
-use crate::config::{Lun, VolumeSpec};
+use crate::config::{BackEnd, BackEndTarget, Live, Lun, Storage, Target, VolumeSpec};
 use std::collections::BTreeMap;
 
 impl Lab {
@@ -29,4 +29,23 @@ impl Lab {
             Some(Lun { blocks: volume.size_bytes / u64::from(block_bytes), block_bytes })
         })
     }
+}
+
+/// Returns the LUN of a lab that is a back end; `None` if it is elsewhere. `live` are the settings
+/// of the lab.
+pub fn lun_of_back_end(lab: &Lab, live: &Live, back_end: &BackEnd) -> Option<Target> {
+    let storage = match &back_end.target {
+        BackEndTarget::Iscsi(target) => {
+            let own = live.iscsi.iter().find(|(_, config)| config.name == target.name);
+            own.map(|(storage, _)| *storage)
+        }
+        BackEndTarget::Fcp(ports) => {
+            let is_own = |storage: &Storage| storage.ports.iter().any(|own| own.wwpn == ports.target);
+            lab.storage.iter().position(is_own).map(|storage| storage as u16)
+        }
+    };
+    let (storage, lun) = (storage?, back_end.lun);
+    // A virtual disk is no back end.
+    let luns = &lab.storage.get(usize::from(storage))?.luns;
+    (usize::from(lun) < luns.len()).then_some(Target { storage, lun })
 }

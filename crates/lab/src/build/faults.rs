@@ -2,6 +2,7 @@
 
 mod ethernet;
 mod infiniband;
+mod out_of_band;
 mod planes;
 
 use super::Where;
@@ -13,6 +14,7 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema::{self, Trouble};
 use crate::{suggest, value};
+pub(crate) use out_of_band::{UNKNOWN_BACK_END, UNKNOWN_VOLUME};
 use planes::{At, Plane};
 use sanloom_fc::config::{Direction, Fault, FaultKind, Node, Picos, Target};
 use sanloom_fc::san::Lab;
@@ -98,6 +100,8 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::VmStop => &["vm"],
         Trouble::DuplicateName => &["vm", "of", "until", "for"],
         Trouble::ForeignAddress => &["host", "of", "until", "for"],
+        Trouble::VolumeMove => &["volume", "to"],
+        Trouble::MetadataCut => &["host", "until", "for"],
         Trouble::DiskFailure => &["lun", "member", "until", "for"],
         Trouble::LatentError => &["lun", "member", "block"],
         Trouble::ControllerFailure => &["storage", "controller", "until", "for"],
@@ -211,6 +215,8 @@ impl Finder<'_, '_> {
                 Some(of) => self.hosts("host").into_iter().map(|host| FaultKind::ForeignAddress { host, of }).collect(),
                 None => Vec::new(),
             },
+            Trouble::VolumeMove => out_of_band::volume_move(self),
+            Trouble::MetadataCut => out_of_band::metadata_cut(self),
             Trouble::DiskFailure => {
                 let member = self.element.integer("member").unwrap_or(0);
                 let failure = |Target { storage, lun }| FaultKind::DiskFailure { storage, lun, member };

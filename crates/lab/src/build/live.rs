@@ -61,6 +61,7 @@ pub(super) fn build<'d>(
         media,
         iscsi,
         gateways: Default::default(),
+        out_of_band: Default::default(),
         masks: Vec::new(),
         pools: Vec::new(),
         back_ends: Vec::new(),
@@ -70,6 +71,7 @@ pub(super) fn build<'d>(
     live.masks = masks::build(document, lab, &live.media, names, budget, sink);
     live.back_ends = super::back_ends::build(document, lab, &live, names, &pools, budget, sink);
     live.pools = pools;
+    live.out_of_band = super::out_of_band::build(lab, &live, storage, sink);
     live.gateways = super::gateways::build(lab, &live, names, storage, budget, sink);
     live
 }

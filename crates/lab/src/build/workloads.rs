@@ -38,7 +38,8 @@ pub(super) fn build<'d>(
     for element in document.named("workload", budget, sink) {
         element.require_keys(sink);
         let hosts = hosts(&element, names, budget, sink);
-        let targets = targets(lab, &element, &[], names, budget, sink);
+        let (targets, virtual_targets) =
+            super::out_of_band::behind(lab, targets(lab, &element, &[], names, budget, sink));
         entries += hosts.len() + targets.len();
         if entries > MAX_ENTRIES {
             sink.error(
@@ -53,6 +54,7 @@ pub(super) fn build<'d>(
             name: element.name.clone(),
             hosts,
             targets,
+            virtual_targets,
             load: match traces::trace(&element, label, &mut checked, sink) {
                 Some(trace) => Load::Trace(Box::new(trace)),
                 None => load(&element, sink),

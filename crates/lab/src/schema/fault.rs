@@ -75,8 +75,8 @@ pub(super) const FAULT: SectionDef = SectionDef {
         Key {
             path: "host",
             kind: Kind::Pattern,
-            fallback: Fallback::Absent("needed by `foreign-address` only"),
-            meaning: "The host that sends, or a range of them.",
+            fallback: Fallback::Absent("needed by `foreign-address` and `metadata-cut` only"),
+            meaning: "The host that sends or is cut off, or a range of them.",
             example: "\"server3\"",
             also: &["hosts", "sender"],
         },
@@ -121,6 +121,14 @@ pub(super) const FAULT: SectionDef = SectionDef {
             also: &["array"],
         },
         Key {
+            path: "volume",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("needed by `volume-move` only"),
+            meaning: "The virtual disk that moves.",
+            example: "\"data\"",
+            also: &["vdisk"],
+        },
+        Key {
             path: "of",
             kind: Kind::Text,
             fallback: Fallback::Absent("needed by `duplicate-name` and `foreign-address` only"),
@@ -131,8 +139,8 @@ pub(super) const FAULT: SectionDef = SectionDef {
         Key {
             path: "to",
             kind: Kind::Text,
-            fallback: Fallback::Absent("needed by `vm-move` only"),
-            meaning: "The hypervisor that the virtual machine moves to.",
+            fallback: Fallback::Absent("needed by `vm-move` and `volume-move` only"),
+            meaning: "The hypervisor that the virtual machine moves to, or the back end that the virtual disk moves to.",
             example: "\"hypervisor2\"",
             also: &["on", "hypervisor", "destination"],
         },

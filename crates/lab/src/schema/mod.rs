@@ -15,6 +15,7 @@ mod iscsi;
 mod iscsi_hba;
 mod live;
 mod nodes;
+mod out_of_band;
 mod processor;
 mod storage;
 mod switch;

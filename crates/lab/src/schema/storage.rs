@@ -7,6 +7,7 @@ use super::ipoib::STORAGE_KEYS as IPOIB;
 use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
 use super::nodes::{BB_SC, BUS_BITS, BUS_CLOCK, FRAME_BUFFERS, INTERRUPT_COST, RECEIVE_SIZE, WWNN, WWPN, WWPNS};
+use super::out_of_band::OUT_OF_BAND;
 use super::tcp::TCP;
 use super::{
     CACHE_POLICY, CACHE_WRITE, CONSISTENCY, CONTROLLER_ACCESS, DESTAGE, DISK, DISK_SCHEDULER, Fallback, Form, Key,
@@ -18,9 +19,9 @@ pub(super) const STORAGE: SectionDef = SectionDef {
     form: Form::Named,
     meaning: "Storage systems: a controller with ports and RAM-disk LUNs. Names as in `[host.NAME]`.",
     also: &["disk", "disks", "array", "device", "devices", "target", "storages"],
-    keys: &join::<{ KEYS.len() + ISCSI.len() + TCP.len() + SRP.len() + IPOIB.len() + GATEWAY.len() }>(&[
-        KEYS, &ISCSI, &TCP, &SRP, &IPOIB, &GATEWAY,
-    ]),
+    keys: &join::<{ KEYS.len() + ISCSI.len() + TCP.len() + SRP.len() + IPOIB.len() + GATEWAY.len() + OUT_OF_BAND.len() }>(
+        &[KEYS, &ISCSI, &TCP, &SRP, &IPOIB, &GATEWAY, &OUT_OF_BAND],
+    ),
 };
 
 const KEYS: &[Key] = &[

@@ -314,6 +314,8 @@ pub(crate) enum Trouble {
     PowerFailure,
     ControllerFailure,
     CacheBattery,
+    VolumeMove,
+    MetadataCut,
 }
 
 words!(TROUBLE, TROUBLES: Trouble {
@@ -337,6 +339,8 @@ words!(TROUBLE, TROUBLES: Trouble {
     "latent-error" => Trouble::LatentError, "`block` of the disk `member` of each LUN of `lun` cannot be read until it is written again";
     "power-failure" => Trouble::PowerFailure, "each storage system in `storage` has no power: its ports are offline, commands in flight and data of volatile caches are lost; with `until` or `for` the power returns";
     "controller-failure" => Trouble::ControllerFailure, "the controller `controller` of each storage system in `storage` fails: its ports go offline, and another one takes over its LUNs; with `until` or `for` it returns";
+    "volume-move" => Trouble::VolumeMove, "the extents of `volume`, a virtual disk of a metadata server, move to the back end `to`, one after the other";
+    "metadata-cut" => Trouble::MetadataCut, "messages between `host` and all metadata servers are lost";
     "cache-battery" => Trouble::CacheBattery, "the battery of the cache of each storage system in `storage` fails: its writes go through to the disks; with `until` or `for` the battery returns";
 });
 

@@ -7,6 +7,7 @@ mod fuzz_smoke;
 mod iscsi;
 mod map;
 mod nbd;
+mod out_of_band;
 mod scsi;
 mod srp;
 mod volume;

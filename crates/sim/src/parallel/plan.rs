@@ -94,7 +94,11 @@ impl Plan {
     /// Returns the division into at most `parts` parts with balanced sums of `load`, which holds a
     /// number for each node. `None` if the lab cannot be divided.
     pub fn new(lab: &Lab, net: &Net, load: &[u64], parts: usize) -> Option<Plan> {
-        if !lab.loops.is_empty() || !lab.ethernet_links.is_empty() || !lab.infiniband.links.is_empty() {
+        if !lab.loops.is_empty()
+            || !lab.live.out_of_band.is_empty()
+            || !lab.ethernet_links.is_empty()
+            || !lab.infiniband.links.is_empty()
+        {
             return None;
         }
         let nodes = Nodes::of(lab);
@@ -217,6 +221,7 @@ fn together(lab: &Lab, net: &Net, nodes: Nodes) -> Groups {
             | FaultKind::PowerFailure { .. }
             | FaultKind::ControllerFailure { .. }
             | FaultKind::CacheBattery { .. }
+            | FaultKind::OutOfBand(_)
             | FaultKind::Ethernet(_)
             | FaultKind::Infiniband(_) => {}
         }

@@ -7,7 +7,7 @@ use crate::world::{Disks, Note, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Event, EventKind, FaultEvent};
 use sanloom_api::words::plural;
-use sanloom_fc::config::{Direction, Fault, FaultKind, Node};
+use sanloom_fc::config::{Direction, Fault, FaultKind, Node, OutOfBandFault};
 use sanloom_fc::zoning::ZoneEdit;
 use std::collections::BTreeMap;
 
@@ -27,6 +27,22 @@ impl FaultText {
     /// Returns the target of the fault.
     pub fn subject(&self) -> Option<String> {
         self.link.clone().or_else(|| self.node.clone())
+    }
+}
+
+/// Returns the description of a change of out-of-band virtualization, or of a fault of its network.
+fn out_of_band(view: &View<'_>, fault: OutOfBandFault) -> FaultText {
+    let live = &view.world.lab.live;
+    match fault {
+        OutOfBandFault::VolumeMove { volume, to } => {
+            let (volume, to) = (&live.volumes[usize::from(volume)], &live.back_ends[usize::from(to)]);
+            let node = volume.storage.map(|(storage, _)| view.names.node(Node::Storage(storage)).to_owned());
+            FaultText { what: format!("{} moves to {}", volume.name, to.name), link: None, node }
+        }
+        OutOfBandFault::MetadataCut { host } => {
+            let name = view.names.node(Node::Host(host)).to_owned();
+            FaultText { what: format!("{name} is cut off from its metadata servers"), link: None, node: Some(name) }
+        }
     }
 }
 
@@ -112,6 +128,7 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
             let name = view.names.node(Node::Storage(storage)).to_owned();
             FaultText { what: format!("battery of the cache of {name} fails"), link: None, node: Some(name) }
         }
+        FaultKind::OutOfBand(fault) => out_of_band(view, fault),
         FaultKind::Ethernet(fault) => super::ethernet::fault_text(&view.world.lab, fault),
         FaultKind::Infiniband(fault) => super::infiniband::fault_text(&view.world.lab, fault),
     }

@@ -231,8 +231,9 @@ fn stream(view: &View<'_>, number: u16, measure: &WorkloadMeasure, config: &Work
     let mut hosts = Vec::with_capacity(measure.hosts.len());
     for entry in &measure.hosts {
         let host = &view.world.hosts.nodes[usize::from(entry.host)];
-        let is_of = |stream: u32| host.streams[stream as usize].0 == number;
-        let unfinished = host.queue.requests_of_streams(is_of);
+        let is_of = |stream: u32| host.streams.get(stream as usize).is_some_and(|(workload, _)| *workload == number);
+        let unfinished =
+            host.queue.requests_of_streams(is_of) + crate::world::virtual_requests(view.world, entry.host, is_of);
         let own = host.streams.iter().filter(|(workload, _)| *workload == number);
         for (counts, error) in own.filter_map(|(_, stream)| stream.replayed()) {
             if let Some(trace) = &mut trace {

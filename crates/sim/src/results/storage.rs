@@ -1,9 +1,9 @@
 //! Results of storage systems.
 
 use super::view::{View, latency};
-use crate::world::{ControllerCount, Disks, StorageNode};
-use sanloom_api::results::measure::{mean_level, per_s};
-use sanloom_api::results::{AdapterResult, ControllerResult, DiskResult, GatewayResult, StorageResult};
+use crate::world::{ControllerCount, Disks, MetadataCount, StorageNode};
+use sanloom_api::results::measure::{mean_level, mean_us, per_s, ratio, us_of_ps};
+use sanloom_api::results::{AdapterResult, ControllerResult, DiskResult, GatewayResult, MetadataResult, StorageResult};
 use sanloom_fc::config::Storage;
 
 fn disks(view: &View<'_>, storage: &StorageNode, config: &Storage) -> Vec<DiskResult> {
@@ -24,6 +24,29 @@ fn controllers(view: &View<'_>, storage: &StorageNode, config: &Storage) -> Vec<
         utilisation: utilisation(view, busy_ps, config.service.servers),
     };
     (0..).zip(busy).map(of).collect()
+}
+
+fn metadata(view: &View<'_>, count: &MetadataCount<'_>) -> MetadataResult {
+    let changes = count.changes;
+    MetadataResult {
+        hits: count.hits,
+        misses: count.misses,
+        hit_share: ratio(count.hits, count.hits + count.misses),
+        miss_latency: latency(count.miss_latency),
+        unanswered: count.unanswered,
+        messages: count.served,
+        repeated: count.repeated,
+        queue: view.depth(count.queue),
+        utilisation: mean_level(count.busy_ps.into(), view.measured_ps).min(1.0),
+        epoch: count.epoch,
+        changes: changes.count(),
+        change_mean_us: mean_us(changes.sum(), changes.count()),
+        change_max_us: changes.max().map_or(0.0, us_of_ps),
+        useless_moves: count.useless,
+        stalled: count.held,
+        fenced: count.fenced,
+        refused: count.refused,
+    }
 }
 
 /// Returns the fraction of the time in which servers were busy, of `busy_ps` in all.
@@ -60,6 +83,7 @@ pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
                     recalled: count.recalled,
                     cpu_utilisation: count.busy,
                 }),
+                metadata: crate::world::metadata_count(view.world, number).map(|count| metadata(view, &count)),
                 adapters: storage.adapters.as_deref().map(|adapters| AdapterResult {
                     bus_utilisation: adapters.bus_utilisation(view.now_ps),
                     cpu_utilisation: adapters.cpu_utilisation(view.now_ps),

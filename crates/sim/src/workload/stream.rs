@@ -64,8 +64,8 @@ enum Source {
 
 impl Stream {
     /// Returns the stream of `workload` on the host with the name `host`, number `part` of its
-    /// hosts. `luns` are the sizes of `workload.targets`, in the same order. All random numbers
-    /// depend only on `seed`, the name of the workload and `host`.
+    /// hosts. `luns` are the sizes of the targets that it names, in the same order. All random
+    /// numbers depend only on `seed`, the name of the workload and `host`.
     ///
     /// # Panics
     ///
@@ -73,7 +73,7 @@ impl Stream {
     /// targets differ in length.
     pub fn new(workload: &Workload, (host, part): (&str, u32), luns: &[Lun], seed: u64) -> Stream {
         assert!(!luns.is_empty(), "a workload has at least one target");
-        assert_eq!(workload.targets.len(), luns.len(), "one size per target");
+        assert_eq!(workload.named_targets().len(), luns.len(), "one size per target");
         let rng = |purpose| stream_rng(seed, purpose, &[&workload.name, host]);
         let start_ps = workload.start.0;
         let load = match &workload.load {
@@ -86,7 +86,7 @@ impl Stream {
             Load::Trace(load) => {
                 let parts = (workload.hosts.len() as u32).max(1);
                 let place = (part % parts, parts);
-                let mut trace = TraceStream::new(load, place, &workload.targets, luns, workload.span_bytes);
+                let mut trace = TraceStream::new(load, place, workload.named_targets(), luns, workload.span_bytes);
                 trace.start_at(start_ps);
                 Source::Trace(Box::new(trace))
             }
@@ -95,7 +95,7 @@ impl Stream {
         Stream {
             load,
             stop_ps: workload.stop.map_or(u64::MAX, |stop| stop.0),
-            targets: workload.targets.iter().copied().zip(block_bytes).collect(),
+            targets: workload.named_targets().iter().copied().zip(block_bytes).collect(),
             sizes: Sizes::new(&workload.size),
             locations: Locations::new(workload.location, workload.hot_set.as_ref(), workload.span_bytes, luns),
             read_share: workload.read_share,

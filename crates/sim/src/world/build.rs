@@ -267,7 +267,7 @@ impl Plan<'_> {
             };
             self.storage_node(storage, device)
         });
-        Storage::new(systems.collect(), ports.collect(), first_nport, &self.timers)
+        Storage::new(self.lab, (systems.collect(), ports.collect()), first_nport, &self.timers)
     }
 
     fn storage_port(&self, owner: Owner) -> Option<StoragePort> {
@@ -296,7 +296,7 @@ impl Plan<'_> {
             if workload.hosts.iter().any(|&h| usize::from(h) == host) {
                 let none = Lun { blocks: 1, block_bytes: 512 };
                 let lun = |t: &sanloom_fc::config::Target| self.lab.lun(t.storage, t.lun).unwrap_or(none);
-                let luns: Vec<Lun> = workload.targets.iter().map(lun).collect();
+                let luns: Vec<Lun> = workload.named_targets().iter().map(lun).collect();
                 // The stream of a virtual machine starts no earlier than the machine.
                 let created = Picos(schedule::created_ps(self.lab, host as u16).unwrap_or(0));
                 let mut workload = workload.clone();

@@ -79,6 +79,8 @@ impl World {
             Some("Ethernet is simulated by one thread")
         } else if !self.lab.infiniband.links.is_empty() {
             Some("InfiniBand is simulated by one thread")
+        } else if self.hosts.out_of_band.is_some() {
+            Some("hosts share a metadata server")
         } else {
             None
         }

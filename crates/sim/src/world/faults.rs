@@ -6,6 +6,7 @@ use super::controllers;
 use super::disks::Disks;
 use super::fcoe;
 use super::notes::NoteKind;
+use super::out_of_band;
 use super::schedule::{LinkFaults, Schedule, Step};
 use super::{ethernet_faults, infiniband_faults};
 use crate::net::{End, LaneFault, parts};
@@ -133,6 +134,7 @@ impl World {
                 self.storage_fault(storage, |disks, now_ps| disks.set_battery(now_ps, ends));
             }
             FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(lane_towards(link, end), !ends),
+            FaultKind::OutOfBand(fault) => out_of_band::fault(self, fault, ends),
             FaultKind::Ethernet(fault) => ethernet_faults::apply(self, fault, ends),
             FaultKind::Infiniband(fault) => infiniband_faults::apply(self, fault, ends),
             FaultKind::LostRRdy { link, end, probability } => {
@@ -257,6 +259,7 @@ fn storage_power(world: &mut World, storage: u16, on: bool) {
     }
     ethernet_faults::power(world, storage, on);
     infiniband_faults::power(world, storage, on);
+    out_of_band::power(world, storage, on);
     if !on {
         world.storage.power_off(&mut world.net, storage);
         world.process_completions();

@@ -288,7 +288,13 @@ impl Around for Parts<'_> {
     }
 
     fn submit(&mut self, net: &mut Net, storage: u16, owner: u16, io: &Io) -> Option<IoStatus> {
-        let refused = self.storage.systems[usize::from(storage)].controller.submit(net.now(), owner, io);
+        let system = &mut self.storage.systems[usize::from(storage)];
+        if let Some(fences) = &mut self.storage.fences
+            && let Some(refused) = fences.arrive(&system.device, storage, owner, io)
+        {
+            return Some(refused);
+        }
+        let refused = system.controller.submit(net.now(), owner, io);
         self.storage.arm_controller(net, storage);
         if refused.is_none()
             && let Some(switches) = &mut self.switches
@@ -299,6 +305,9 @@ impl Around for Parts<'_> {
     }
 
     fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool {
+        if let Some(fences) = &mut self.storage.fences {
+            fences.cancel(storage, owner, tag);
+        }
         let cancelled = self.storage.systems[usize::from(storage)].controller.cancel(net.now(), owner, tag);
         self.storage.arm_controller(net, storage);
         if cancelled && let Some(switches) = &mut self.switches {

@@ -47,6 +47,7 @@ mod measured;
 mod notes;
 mod nports;
 pub mod operator;
+mod out_of_band;
 mod partners;
 mod path;
 mod plane_faults;
@@ -74,6 +75,7 @@ pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};
 pub use measured::Measured;
 pub use notes::{Note, NoteKind, Notes};
 pub use nports::{NPorts, NodePort, Owner};
+pub(crate) use out_of_band::{MetadataCount, metadata_count, virtual_requests};
 pub use partners::ControllerCount;
 pub use path::{Path, Paths, System};
 pub use plane_faults::PlaneFaults;
@@ -111,6 +113,7 @@ pub(crate) struct Timers {
     iscsi: u32,
     srp: u32,
     fcip: u32,
+    out_of_band: u32,
     all: u32,
 }
 
@@ -130,7 +133,8 @@ impl Timers {
         let iscsi = fault + 3 + lab.loops.len() as u32;
         let srp = iscsi + if has_sessions { Iscsi::TIMERS } else { 0 };
         let fcip = srp + if has_channels { Srp::TIMERS } else { 0 };
-        let all = fcip + if has_tunnels(lab) { Fcip::TIMERS } else { 0 };
+        let out_of_band = fcip + if has_tunnels(lab) { Fcip::TIMERS } else { 0 };
+        let all = out_of_band + u32::from(!lab.live.out_of_band.is_empty());
         Timers {
             switch,
             host,
@@ -143,6 +147,7 @@ impl Timers {
             iscsi,
             srp,
             fcip,
+            out_of_band,
             all,
         }
     }
@@ -213,6 +218,15 @@ impl Env<'_> {
     }
 }
 
+/// Handles a timer of FCIP or of metadata servers.
+#[inline(never)]
+fn late_timer(world: &mut World, timer: u32) {
+    match timer >= world.timers.out_of_band {
+        true => out_of_band::timer(world),
+        false => fcip::timer(world),
+    }
+}
+
 /// Processes an event of a plane other than Fibre Channel, or an incident.
 #[inline(never)]
 fn other_event(world: &mut World, event: NetEvent) {
@@ -261,7 +275,7 @@ impl World {
         } else if timer == timers.quarantine {
             self.end_windows();
         } else if timer >= timers.fcip {
-            fcip::timer(self);
+            late_timer(self, timer);
         } else if timer >= timers.srp {
             srp::timer(self, timer);
         } else if timer >= timers.iscsi {
@@ -369,6 +383,7 @@ impl World {
         self.iscsi.iter_mut().for_each(|iscsi| iscsi.restart());
         self.srp.iter_mut().for_each(|srp| srp.restart());
         volumes::restart(self);
+        out_of_band::restart(self);
         self.net.restart_counts();
         self.baseline = Baseline::read(&self.net);
         self.downtimes.begin_measurement(now);

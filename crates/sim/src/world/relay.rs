@@ -125,7 +125,9 @@ impl Relay {
         let mut ports = BTreeMap::new();
         let gateways = || lab.live.gateways.values();
         let through = gateways().filter_map(|gateway| Some(gateway.through?.initiator));
-        let names: BTreeSet<Wwpn> = lab.live.host_ports().into_iter().chain(through).collect();
+        // Hosts of a metadata server reach its back ends themselves.
+        let of_back_ends = sanloom_fc::san::gateways(lab).next().map(|_| lab.live.host_ports()).unwrap_or_default();
+        let names: BTreeSet<Wwpn> = of_back_ends.into_iter().chain(through).collect();
         let hosts: BTreeSet<u16> = gateways().flat_map(|gateway| &gateway.hosts).map(|own| own.port).collect();
         for (nport, owner) in (0..).zip(owners) {
             let Owner::Host { host, hba } = *owner else { continue };

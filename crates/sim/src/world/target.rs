@@ -1,6 +1,7 @@
 //! The storage systems: FCP targets, SCSI devices and controllers.
 
 use super::adapter::{self, Adapters};
+use super::out_of_band::Fences;
 use super::storage::{Controller, Ended};
 use super::{Timers, instant_of, ps_of};
 use crate::iscsi::SESSION;
@@ -8,6 +9,7 @@ use crate::net::{FrameRef, Net};
 use crate::srp::CHANNEL;
 use sanloom_fc::exchange::Accepted;
 use sanloom_fc::fcp::target::{FcpTarget, Input, Output};
+use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::{self, Device, IoStatus};
 use sanloom_wire::{FcId, Frame, RCtl};
 use std::collections::VecDeque;
@@ -23,6 +25,8 @@ pub struct Storage {
     first_timer: u32,
     /// True if a system has adapters that take time.
     has_adapters: bool,
+    /// Fenced hosts; `None` in a lab without metadata servers.
+    pub(super) fences: Option<Box<Fences>>,
     /// Events for sessions of iSCSI.
     pub(super) tcp: TcpEvents,
     /// Events for channels of SRP.
@@ -79,8 +83,8 @@ impl StorageNode {
 impl Storage {
     /// Returns storage systems with their ports, of which the first is N_Port `first_nport`.
     pub(super) fn new(
-        systems: Vec<StorageNode>,
-        ports: Vec<StoragePort>,
+        lab: &Lab,
+        (systems, ports): (Vec<StorageNode>, Vec<StoragePort>),
         first_nport: u16,
         timers: &Timers,
     ) -> Storage {
@@ -98,6 +102,7 @@ impl Storage {
             first_nport,
             first_timer: timers.storage,
             has_adapters,
+            fences: Fences::new(lab),
             tcp: TcpEvents::default(),
             srp: TcpEvents::default(),
         }
@@ -226,6 +231,9 @@ impl Storage {
                 Output::Cancel(tag) => {
                     net.fc.unsent(nport).discard_exchange_of_responder(tag.rx_id());
                     adapter::discard_exchange(self, nport, tag.rx_id());
+                    if let Some(fences) = &mut self.fences {
+                        fences.cancel(storage, nport, tag);
+                    }
                     self.systems[usize::from(storage)].controller.cancel(net.now(), nport, tag);
                     self.arm_controller(net, storage);
                 }
@@ -258,6 +266,11 @@ impl Storage {
     }
 
     fn submit(&mut self, net: &mut Net, storage: u16, nport: u16, io: &scsi::Io) {
+        if let Some(fences) = &mut self.fences
+            && let Some(status) = fences.arrive(&self.systems[usize::from(storage)].device, storage, nport, io)
+        {
+            return self.input(net, nport, Input::IoDone { tag: io.tag, status });
+        }
         let controller = &mut self.systems[usize::from(storage)].controller;
         match controller.submit(net.now(), nport, io) {
             Some(refused) => self.input(net, nport, Input::IoDone { tag: io.tag, status: refused.status }),
@@ -284,7 +297,10 @@ impl Storage {
 
     /// Ends commands that a failure of power or of a controller has lost.
     pub(super) fn end_commands(&mut self, net: &mut Net, storage: u16, lost: Vec<Ended>) {
-        for ended in lost {
+        for mut ended in lost {
+            if let Some(fences) = &mut self.fences {
+                fences.leave(storage, &mut ended);
+            }
             self.report(net, storage, ended);
         }
         self.arm_controller(net, storage);
@@ -304,7 +320,10 @@ impl Storage {
         if self.has_adapters {
             adapter::run(self, net, storage);
         }
-        while let Some(ended) = self.systems[usize::from(storage)].controller.pop_ended(net.now()) {
+        while let Some(mut ended) = self.systems[usize::from(storage)].controller.pop_ended(net.now()) {
+            if let Some(fences) = &mut self.fences {
+                fences.leave(storage, &mut ended);
+            }
             self.systems[usize::from(storage)].count(&ended);
             self.report(net, storage, ended);
         }

@@ -30,6 +30,7 @@ mod loop_observed;
 mod machines;
 mod metamorphic;
 mod no_allocation;
+mod out_of_band;
 mod requests;
 mod requests_captures;
 mod requests_tables;

@@ -12,6 +12,7 @@ fn base() -> Workload {
         name: "w".into(),
         hosts: vec![0, 1],
         targets: vec![Target { storage: 0, lun: 0 }, Target { storage: 1, lun: 0 }],
+        virtual_targets: Vec::new(),
         load: Load::Open(vec![
             Arrival::Poisson { rate: Rate(900.0) },
             Arrival::Normal { mean: Picos::from_ms(1), deviation: Picos::from_us(700) },

@@ -16,6 +16,7 @@ fn workload(targets: u16) -> Workload {
         name: "w".into(),
         hosts: vec![0],
         targets: (0..targets).map(|index| Target { storage: index / 2, lun: index % 2 }).collect(),
+        virtual_targets: Vec::new(),
         load: Load::Closed { depth: 4, think_time: Picos::from_us(10).into() },
         size: SizeDistribution::Fixed(8192),
         read_share: 0.7,

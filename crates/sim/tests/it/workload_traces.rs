@@ -41,6 +41,7 @@ fn workload(load: TraceLoad, hosts: u16) -> Workload {
         name: "w".into(),
         hosts: (0..hosts).collect(),
         targets: vec![Target { storage: 3, lun: 0 }, Target { storage: 3, lun: 7 }],
+        virtual_targets: Vec::new(),
         load: Load::Trace(Box::new(load)),
         size: SizeDistribution::Fixed(4096),
         read_share: 1.0,

@@ -89,6 +89,7 @@ fn name_of(kind: &FaultKind) -> &'static str {
         FaultKind::PowerFailure { .. } => "power-failure",
         FaultKind::ControllerFailure { .. } => "controller-failure",
         FaultKind::CacheBattery { .. } => "cache-battery",
+        FaultKind::OutOfBand(_) => "out-of-band",
         FaultKind::Ethernet(_) => "ethernet",
         FaultKind::Infiniband(_) => "infiniband",
     }

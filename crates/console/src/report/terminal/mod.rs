@@ -10,6 +10,7 @@ mod group;
 mod infiniband;
 mod live;
 mod loops;
+mod metadata;
 mod replications;
 pub mod view;
 mod volume;
@@ -44,6 +45,7 @@ pub fn render(results: &Results, width: usize) -> String {
     traces(&mut out, results, width);
     storage(&mut out, results, width);
     backstore::tables(&mut out, results, width);
+    metadata::table(&mut out, results, width);
     links(&mut out, results, width);
     loops::table(&mut out, results, width);
     ethernet::tables(&mut out, results, width);

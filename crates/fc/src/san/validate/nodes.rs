@@ -36,6 +36,8 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 /// Advice about nodes without a link.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let mut linked: Vec<Node> = lab.links.iter().flat_map(|l| l.ends.iter().map(|e| e.node)).collect();
+    // The management network of metadata servers has no links.
+    linked.extend(lab.live.out_of_band.keys().map(|storage| Node::Storage(*storage)));
     linked.extend(lab.live.stations.keys().map(|storage| Node::Storage(*storage)));
     let on_ethernet = |(_, host): &(usize, &Host)| host.hbas.iter().any(|hba| lab.live.uplinks.contains_key(&hba.wwpn));
     linked.extend(lab.hosts.iter().enumerate().filter(on_ethernet).map(|(number, _)| Node::Host(number as u16)));

@@ -123,6 +123,7 @@ fn lab() -> Lab {
             name: "reads".into(),
             hosts: vec![0],
             targets: vec![Target { storage: 0, lun: 0 }],
+            virtual_targets: Vec::new(),
             load: Load::Closed { depth: 1, think_time: Picos::ZERO.into() },
             size: SizeDistribution::Fixed(4096),
             read_share: 1.0,

@@ -213,7 +213,7 @@ fn bad_rate(rate: f64) -> bool {
 fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut Problems) {
     let is_trace = matches!(workload.load, Load::Trace(_));
     let mut luns: Vec<Lun> = Vec::new();
-    for target in &workload.targets {
+    for target in workload.named_targets() {
         let storage = lab.storage.get(usize::from(target.storage));
         match lab.lun(target.storage, target.lun) {
             Some(lun) => luns.push(lun),
@@ -523,7 +523,10 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
         }
         FaultKind::Ethernet(kind) => super::ethernet::fault(lab, fault, kind, place, problems),
         FaultKind::Infiniband(kind) => super::infiniband::fault(lab, fault, kind, place, problems),
-        FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } | FaultKind::PowerFailure { .. } => {}
+        FaultKind::SwitchReset { .. }
+        | FaultKind::WithheldCredits { .. }
+        | FaultKind::PowerFailure { .. }
+        | FaultKind::OutOfBand(_) => {}
     }
 }
 

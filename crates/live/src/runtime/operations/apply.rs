@@ -309,6 +309,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         registers_adapters: _,
         // Only a simulation obeys them.
         gateways: _,
+        out_of_band: _,
     } = &new.live;
     let fixed = [
         (now.name == new.name, "the name of the lab", "a lab with another name has its own folder"),

@@ -1,11 +1,12 @@
 //! Commands of a host from the creation of a request to its submission, and the end of a command.
 
 use super::{Hosts, Job, NO_PATH, SentCommand, Stage, tcp};
-use crate::host::{Choice, CommandId, End, Pushed};
+use crate::host::{Choice, CommandId, End, Member, Pushed};
 use crate::workload::RequestOp;
 use crate::world::Env;
 use crate::world::notes::NoteKind;
 use crate::world::nports::Owner;
+use crate::world::out_of_band;
 use sanloom_fc::fcp::initiator;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::cdb::Cdb;
@@ -35,6 +36,10 @@ impl Hosts {
             node.measured.last_end_ps = now;
             node.measured.outage.request(now);
         }
+        if self.out_of_band.is_some() && out_of_band::begin(self, env, host, stream, request) {
+            return;
+        }
+        let node = &mut self.nodes[usize::from(host)];
         if node.queue.push(request, now, stream) == Pushed::Refused {
             self.totals.failed += 1;
             node.measured.failed += 1;
@@ -47,7 +52,7 @@ impl Hosts {
     }
 
     /// Sends waiting requests while the limits allow it.
-    pub(super) fn send_requests(&mut self, env: &mut Env<'_>, host: u16) {
+    pub(in crate::world) fn send_requests(&mut self, env: &mut Env<'_>, host: u16) {
         self.send_waiting(env, host, None);
     }
 
@@ -210,6 +215,10 @@ impl Hosts {
         let mut members = std::mem::take(&mut node.members);
         members.clear();
         node.queue.complete(CommandId(command), now, |member| members.push(member));
+        if self.out_of_band.is_some() {
+            out_of_band::settle(self, env, host, &mut members, good);
+        }
+        let node = &mut self.nodes[usize::from(host)];
         let stall = now - node.measured.last_end_ps;
         if stall > node.measured.longest_stall_ps {
             node.measured.longest_stall_ps = stall;
@@ -242,6 +251,7 @@ impl Hosts {
                 self.next_requests.push((at, member.stream));
             }
         }
+        let is_failure = !good && !members.is_empty();
         node.members = members;
         for i in 0..self.next_requests.len() {
             let (at, stream) = self.next_requests[i];
@@ -257,10 +267,28 @@ impl Hosts {
             "each request ends once: {:?}",
             self.totals
         );
-        if !good {
+        if is_failure {
             env.note(NoteKind::Failed { host });
         }
     }
+}
+
+/// Ends a request outside of the queue as failed.
+#[inline(never)]
+pub(in crate::world) fn fail_request(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, member: &Member) {
+    let now = env.net.now();
+    let node = &mut hosts.nodes[usize::from(host)];
+    node.measured.last_end_ps = now;
+    node.measured.outage.end(now, false);
+    node.measured.failed += 1;
+    hosts.totals.failed += 1;
+    let (workload, stream) = &mut node.streams[member.stream as usize];
+    hosts.workloads[usize::from(*workload)].fail(host);
+    if let Some(at) = stream.after_end_ps(now - env.start_ps) {
+        node.plan((at + env.start_ps).max(now + FAILED_AT_ONCE_PS), Job::AfterThinkTime(member.stream));
+        hosts.arm(env, host);
+    }
+    env.note(NoteKind::Failed { host });
 }
 
 /// Waits for the own processor of the HBA, then submits the command.

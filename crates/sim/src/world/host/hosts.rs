@@ -8,6 +8,7 @@ use crate::stats::Series;
 use crate::workload::Request;
 use crate::world::measure::{RequestTotals, WorkloadMeasure};
 use crate::world::nports::Owner;
+use crate::world::out_of_band::OutOfBand;
 use crate::world::path::PathTable;
 use crate::world::relay::{self, Relay};
 use crate::world::{Env, Timers, ps_of};
@@ -42,6 +43,8 @@ pub struct Hosts {
     pub(in crate::world) tcp: TcpOrders,
     /// Commands of gateways.
     pub(in crate::world) relay: Relay,
+    /// Metadata servers, and the maps of hosts; `None` in a lab without any.
+    pub(in crate::world) out_of_band: Option<Box<OutOfBand>>,
     /// Timer of the first host.
     first_timer: u32,
 }
@@ -121,6 +124,7 @@ impl Hosts {
             request_log: RequestLog::default(),
             tcp: TcpOrders::default(),
             relay: Relay::default(),
+            out_of_band: OutOfBand::new(lab, timers.out_of_band),
             first_timer: timers.host,
         }
     }
@@ -136,7 +140,8 @@ impl Hosts {
 
     /// Returns the number of waiting and in-flight requests, counted one by one.
     pub fn requests_in_flight(&self) -> u64 {
-        self.nodes.iter().map(|host| host.queue.requests()).sum()
+        let (whole, pieces) = self.out_of_band.as_ref().map_or((0, 0), |own| own.requests());
+        self.nodes.iter().map(|host| host.queue.requests()).sum::<u64>() + whole - pieces
     }
 
     /// Returns whether a request is waiting or in flight.

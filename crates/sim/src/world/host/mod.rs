@@ -13,6 +13,7 @@ mod tcp;
 mod windows;
 
 pub(super) use agenda::Due;
+pub(super) use commands::fail_request;
 pub use hosts::{Hosts, LoggedRequest, RequestLog};
 pub(super) use hosts::{HostsPlan, transmit_frame};
 pub(super) use iscsi_hba::handle_pdu;
@@ -80,6 +81,8 @@ pub struct HostNode {
     /// `None` before the first error.
     recovery: Option<Box<recovery::Recovery>>,
     commands: Vec<SentCommand>,
+    /// Pieces of requests that wait for the map of a virtual disk.
+    pub(in crate::world) held: u32,
     /// Parked commands that have a path again and continue when the limit on outstanding commands
     /// allows it.
     unparked: VecDeque<u32>,
@@ -393,6 +396,7 @@ impl HostNode {
             limits: recovery::Limits::new(config, plan.shares_hbas),
             recovery: None,
             commands: Vec::new(),
+            held: 0,
             unparked: VecDeque::new(),
             completions: vec![Default::default(); hbas + usize::from(plan.tcp_ports + plan.srp_ports)],
             agenda: BinaryHeap::new(),
@@ -459,7 +463,9 @@ impl HostNode {
 
     /// Returns whether a request is waiting or in flight.
     pub fn is_busy(&self) -> bool {
-        self.queue.waiting().level() > 0 || self.commands.iter().any(|command| command.stage != Stage::Free)
+        self.held > 0
+            || self.queue.waiting().level() > 0
+            || self.commands.iter().any(|command| command.stage != Stage::Free)
     }
 
     /// Returns the longest time without a completed request in ps, and whether a completion ended

@@ -1,0 +1,268 @@
+//! The map of a host: [`HostMap`].
+
+use super::{Extent, Reply, Request};
+use crate::map::LunBlock;
+use crate::time::{Instant, Span};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Settings of the map of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostConfig {
+    /// Number of extents that the map holds. The extent that was used least recently makes room.
+    pub entries: usize,
+    /// Time after which a request without an answer is repeated.
+    pub retry: Span,
+    /// Time after which an access without a place fails.
+    pub give_up: Span,
+}
+
+/// Output of the map of a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HostOutput {
+    /// A message to the server.
+    Send(Request),
+    /// An access that waited may go to this place; [`HostMap::ended`] ends it.
+    Go {
+        /// Number of the access.
+        token: u32,
+        /// First block of its extent.
+        place: LunBlock,
+    },
+    /// An access that waited has failed.
+    Fail {
+        /// Number of the access.
+        token: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: LunBlock,
+    /// Number of the last use.
+    used: u64,
+}
+
+/// Accesses that wait for an extent.
+#[derive(Clone, Debug)]
+struct Wanted {
+    /// Each with the time at which it fails, in order of time.
+    tokens: VecDeque<(u32, Instant)>,
+    resend_at: Instant,
+}
+
+/// Progress of a host that was fenced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fence {
+    None,
+    /// Commands are in flight.
+    Draining,
+    /// The server was asked.
+    Registering {
+        resend_at: Instant,
+    },
+}
+
+/// Map of a host: places of extents that it knows, and accesses that wait for others.
+#[derive(Clone, Debug)]
+pub struct HostMap {
+    config: HostConfig,
+    entries: BTreeMap<Extent, Entry>,
+    /// Extents by the number of their last use.
+    by_use: BTreeMap<u64, Extent>,
+    uses: u64,
+    /// Accesses in flight.
+    in_flight: BTreeMap<Extent, u32>,
+    wanted: BTreeMap<Extent, Wanted>,
+    /// Epoch of the last recall of each extent.
+    recalled: BTreeMap<Extent, u64>,
+    /// Recalls that wait for accesses in flight.
+    draining: BTreeMap<Extent, u64>,
+    fence: Fence,
+    outputs: VecDeque<HostOutput>,
+    /// Requests that were repeated.
+    pub repeated: u64,
+}
+
+impl HostMap {
+    /// Creates an empty map.
+    pub fn new(config: HostConfig) -> HostMap {
+        HostMap {
+            config,
+            entries: BTreeMap::new(),
+            by_use: BTreeMap::new(),
+            uses: 0,
+            in_flight: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            recalled: BTreeMap::new(),
+            draining: BTreeMap::new(),
+            fence: Fence::None,
+            outputs: VecDeque::new(),
+            repeated: 0,
+        }
+    }
+
+    /// Begins an access to an extent. Returns the place of the extent if the map knows it (a hit);
+    /// otherwise [`HostOutput::Go`] or [`HostOutput::Fail`] follows. [`HostMap::ended`] ends an
+    /// access that has a place.
+    pub fn access(&mut self, now: Instant, token: u32, extent: Extent) -> Option<LunBlock> {
+        if let Some(place) = self.place_of(extent) {
+            *self.in_flight.entry(extent).or_insert(0) += 1;
+            return Some(place);
+        }
+        let fails_at = now + self.config.give_up;
+        match self.wanted.get_mut(&extent) {
+            Some(wanted) => wanted.tokens.push_back((token, fails_at)),
+            None => {
+                let tokens = VecDeque::from([(token, fails_at)]);
+                self.wanted.insert(extent, Wanted { tokens, resend_at: now + self.config.retry });
+                if self.fence == Fence::None {
+                    self.send(Request::Lookup(extent));
+                }
+            }
+        }
+        None
+    }
+
+    /// Ends an access that had a place.
+    pub fn ended(&mut self, now: Instant, extent: Extent) {
+        let Some(count) = self.in_flight.get_mut(&extent) else { return };
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        self.in_flight.remove(&extent);
+        if let Some(epoch) = self.draining.remove(&extent) {
+            self.send(Request::Acknowledge { epoch });
+        }
+        self.register_if_drained(now);
+    }
+
+    /// A back end has refused a command because the host is fenced. Call [`HostMap::ended`] for its
+    /// access too.
+    pub fn refused(&mut self, now: Instant) {
+        if self.fence == Fence::None {
+            self.entries.clear();
+            self.by_use.clear();
+            self.fence = Fence::Draining;
+            self.register_if_drained(now);
+        }
+    }
+
+    /// Handles a message of the server.
+    pub fn handle(&mut self, now: Instant, reply: Reply) {
+        match reply {
+            Reply::Grant { extent, place, epoch } => self.granted(extent, place, epoch),
+            Reply::Recall { extent, epoch } => {
+                if let Some(entry) = self.entries.remove(&extent) {
+                    self.by_use.remove(&entry.used);
+                }
+                self.recalled.insert(extent, epoch);
+                match self.in_flight.contains_key(&extent) {
+                    true => _ = self.draining.insert(extent, epoch),
+                    false => self.send(Request::Acknowledge { epoch }),
+                }
+            }
+            Reply::Fenced => self.refused(now),
+            Reply::Registered => {
+                if matches!(self.fence, Fence::Registering { .. }) {
+                    self.fence = Fence::None;
+                    let resend_at = now + self.config.retry;
+                    self.wanted.values_mut().for_each(|wanted| wanted.resend_at = resend_at);
+                    let extents: Vec<Extent> = self.wanted.keys().copied().collect();
+                    extents.into_iter().for_each(|extent| self.send(Request::Lookup(extent)));
+                }
+            }
+        }
+    }
+
+    /// Handles the time of [`HostMap::poll_timeout`].
+    pub fn timeout(&mut self, now: Instant) {
+        let (retry, may_ask) = (self.config.retry, self.fence == Fence::None);
+        let mut outputs = Vec::new();
+        self.wanted.retain(|extent, wanted| {
+            while wanted.tokens.front().is_some_and(|(_, fails_at)| *fails_at <= now)
+                && let Some((token, _)) = wanted.tokens.pop_front()
+            {
+                outputs.push(HostOutput::Fail { token });
+            }
+            if wanted.resend_at <= now && !wanted.tokens.is_empty() {
+                wanted.resend_at = now + retry;
+                if may_ask {
+                    self.repeated += 1;
+                    outputs.push(HostOutput::Send(Request::Lookup(*extent)));
+                }
+            }
+            !wanted.tokens.is_empty()
+        });
+        self.outputs.extend(outputs);
+        if let Fence::Registering { resend_at } = &mut self.fence
+            && *resend_at <= now
+        {
+            *resend_at = now + retry;
+            self.repeated += 1;
+            self.send(Request::Register);
+        }
+    }
+
+    /// Returns the time of the next timeout.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let of = |wanted: &Wanted| Some(wanted.tokens.front()?.1.min(wanted.resend_at));
+        let wanted = self.wanted.values().filter_map(of).min();
+        let register = match self.fence {
+            Fence::Registering { resend_at } => Some(resend_at),
+            Fence::None | Fence::Draining => None,
+        };
+        Instant::earliest(&[wanted, register])
+    }
+
+    /// Returns the next output.
+    pub fn poll_output(&mut self) -> Option<HostOutput> {
+        self.outputs.pop_front()
+    }
+
+    /// Number of extents that the map knows.
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn send(&mut self, request: Request) {
+        self.outputs.push_back(HostOutput::Send(request));
+    }
+
+    fn place_of(&mut self, extent: Extent) -> Option<LunBlock> {
+        let entry = self.entries.get_mut(&extent)?;
+        self.by_use.remove(&entry.used);
+        self.uses += 1;
+        entry.used = self.uses;
+        self.by_use.insert(self.uses, extent);
+        Some(entry.place)
+    }
+
+    fn granted(&mut self, extent: Extent, place: LunBlock, epoch: u64) {
+        let is_old = self.recalled.get(&extent).is_some_and(|recalled| epoch < *recalled);
+        if self.fence != Fence::None || is_old {
+            return;
+        }
+        self.uses += 1;
+        let used = self.uses;
+        if let Some(old) = self.entries.insert(extent, Entry { place, used }) {
+            self.by_use.remove(&old.used);
+        }
+        self.by_use.insert(used, extent);
+        if self.entries.len() > self.config.entries.max(1)
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.entries.remove(&oldest);
+        }
+        let Some(wanted) = self.wanted.remove(&extent) else { return };
+        *self.in_flight.entry(extent).or_insert(0) += wanted.tokens.len() as u32;
+        self.outputs.extend(wanted.tokens.iter().map(|&(token, _)| HostOutput::Go { token, place }));
+    }
+
+    fn register_if_drained(&mut self, now: Instant) {
+        if self.fence == Fence::Draining && self.in_flight.is_empty() {
+            self.fence = Fence::Registering { resend_at: now + self.config.retry };
+            self.send(Request::Register);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Requests to virtual disks and their pieces.
+
+use super::{Event, OutOfBand, PIECE, put_back};
+use crate::host::{Member, Pushed};
+use crate::workload::{Request, RequestOp};
+use crate::world::Env;
+use crate::world::host::{Hosts, fail_request};
+use crate::world::instant_of;
+use sanloom_fc::config::Target;
+use sanloom_scsi::map::LunBlock;
+use sanloom_scsi::out_of_band::{Extent, HostId, HostOutput};
+
+/// A request that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parent {
+    pub host: u16,
+    pub member: Member,
+    /// Pieces that have not ended.
+    left: u32,
+    failed: bool,
+}
+
+/// A piece of a request that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    parent: u32,
+    domain: usize,
+    /// `None`: the piece needs no place, because it flushes a whole LUN.
+    extent: Option<Extent>,
+    /// Distance from the begin of the extent, in blocks.
+    offset: u64,
+    /// Request to a back end, once the place is known.
+    request: Request,
+    /// Time of the miss.
+    since_ps: u64,
+    /// True while the piece waits for the map.
+    waits: bool,
+}
+
+/// Entries with numbers that are reused.
+pub(super) struct Slab<T> {
+    entries: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { entries: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    fn insert(&mut self, entry: T) -> u32 {
+        match self.free.pop() {
+            Some(number) => {
+                self.entries[number as usize] = Some(entry);
+                number
+            }
+            None => {
+                self.entries.push(Some(entry));
+                self.entries.len() as u32 - 1
+            }
+        }
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        self.entries.get_mut(number as usize)?.as_mut()
+    }
+
+    fn remove(&mut self, number: u32) -> Option<T> {
+        let entry = self.entries.get_mut(number as usize)?.take();
+        self.free.extend(entry.is_some().then_some(number));
+        entry
+    }
+
+    pub fn len(&self) -> u64 {
+        (self.entries.len() - self.free.len()) as u64
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().flatten()
+    }
+}
+
+impl OutOfBand {
+    /// Sends the messages of a host, and collects the pieces that may continue.
+    pub(super) fn drain_host(&mut self, now_ps: u64, number: usize, host: HostId) {
+        while let Some(output) = self.domains[number].map(host).poll_output() {
+            match output {
+                HostOutput::Send(request) => self.send(now_ps, number, host, request),
+                HostOutput::Go { token, place } => {
+                    if let Some(piece) = self.pieces.get_mut(token) {
+                        let latency_ps = now_ps - piece.since_ps;
+                        self.domains[number].counts.miss_latency.record_ps(latency_ps);
+                        self.placed(token, place);
+                    }
+                }
+                HostOutput::Fail { token } => {
+                    self.domains[number].counts.unanswered += 1;
+                    self.failed.push_back(token);
+                }
+            }
+        }
+        if let Some(at_ps) = self.domains[number].next_host_timeout(now_ps, host) {
+            self.plan(at_ps, number, Event::HostTimeout(host));
+        }
+    }
+
+    /// Completes the request of a piece whose place is known.
+    fn placed(&mut self, number: u32, place: LunBlock) {
+        let Some(piece) = self.pieces.get_mut(number) else { return };
+        let (target, block_bytes) = self.domains[piece.domain].target(place);
+        piece.request.lba = place.lba + piece.offset;
+        piece.request.bytes = piece.request.blocks * block_bytes;
+        piece.request.lun = target;
+        self.ready.push_back(number);
+    }
+
+    /// Looks the place of a piece up. Returns whether it waits for the map.
+    fn access(&mut self, now_ps: u64, host: u16, number: u32) -> bool {
+        let Some(piece) = self.pieces.get_mut(number) else { return false };
+        let Some(extent) = piece.extent else {
+            self.ready.push_back(number);
+            return false;
+        };
+        (piece.since_ps, piece.waits) = (now_ps, false);
+        let domain = piece.domain;
+        match self.domains[domain].access(now_ps, HostId(host), number, extent) {
+            Some(place) => {
+                self.placed(number, place);
+                false
+            }
+            None => {
+                piece.waits = true;
+                self.drain_host(now_ps, domain, HostId(host));
+                true
+            }
+        }
+    }
+
+    /// Ends a piece. Returns its request, and whether that has failed, if this was the last piece.
+    fn end(&mut self, number: u32, good: bool) -> Option<(Member, bool)> {
+        let piece = self.pieces.remove(number)?;
+        let parent = self.parents.get_mut(piece.parent)?;
+        parent.left -= 1;
+        parent.failed |= !good;
+        if parent.left > 0 {
+            return None;
+        }
+        let parent = self.parents.remove(piece.parent)?;
+        Some((parent.member, parent.failed))
+    }
+}
+
+/// Takes a new request if it is for a virtual disk of a metadata server.
+#[inline(never)]
+pub(in crate::world) fn begin(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, stream: u32, request: Request) -> bool {
+    let Some(mut own) = hosts.out_of_band.take_if(|own| own.owns(request.lun.storage)) else { return false };
+    let now_ps = env.net.now();
+    let number = own.domains.iter().position(|domain| domain.storage == request.lun.storage).unwrap_or(0);
+    let domain = &own.domains[number];
+    let lun = request.lun.lun;
+    let part_of = |extent, offset, blocks, target| Piece {
+        parent: 0,
+        domain: number,
+        extent,
+        offset,
+        request: Request { lba: 0, blocks, bytes: 0, lun: target, ..request },
+        since_ps: now_ps,
+        waits: false,
+    };
+    let parts: Vec<Piece> = match request.op {
+        RequestOp::Flush => domain.back_ends(lun).into_iter().map(|target| part_of(None, 0, 0, target)).collect(),
+        RequestOp::Read | RequestOp::Write => {
+            let parts = domain.parts(lun, request.lba, request.blocks).unwrap_or_default();
+            let none = Target { storage: 0, lun: 0 };
+            parts.into_iter().map(|part| part_of(Some(part.extent), part.offset, part.blocks, none)).collect()
+        }
+    };
+    let member = Member { request, arrival_ps: now_ps, stream };
+    if parts.is_empty() {
+        fail_request(hosts, env, host, &member);
+    } else {
+        let parent = own.parents.insert(Parent { host, member, left: parts.len() as u32, failed: false });
+        for piece in parts {
+            let piece = own.pieces.insert(Piece { parent, ..piece });
+            let waits = own.access(now_ps, host, piece);
+            hosts.nodes[usize::from(host)].held += u32::from(waits);
+        }
+        queue_ready(hosts, env, &mut own);
+        own.dirty.clear();
+    }
+    put_back(hosts, env, own);
+    true
+}
+
+/// Queues pieces that may continue at their hosts, and fails those that may not.
+pub(super) fn queue_ready(hosts: &mut Hosts, env: &mut Env<'_>, own: &mut OutOfBand) {
+    let now_ps = env.net.now();
+    loop {
+        if let Some(number) = own.ready.pop_front() {
+            let Some(piece) = own.pieces.get_mut(number) else { continue };
+            let (request, waited) = (piece.request, std::mem::take(&mut piece.waits));
+            let Some(host) = own.parents.get_mut(piece.parent).map(|parent| parent.host) else { continue };
+            let node = &mut hosts.nodes[usize::from(host)];
+            node.held -= u32::from(waited);
+            own.dirty.insert(host);
+            match node.queue.push(request, now_ps, PIECE | number) {
+                Pushed::Queued(_) | Pushed::Merged(_) => own.queued += 1,
+                Pushed::Refused => {
+                    leave(own, now_ps, number);
+                    own.failed.push_back(number);
+                }
+            }
+        } else if let Some(number) = own.failed.pop_front() {
+            let Some(piece) = own.pieces.get_mut(number) else { continue };
+            let waited = std::mem::take(&mut piece.waits);
+            let Some(host) = own.parents.get_mut(piece.parent).map(|parent| parent.host) else { continue };
+            hosts.nodes[usize::from(host)].held -= u32::from(waited);
+            if let Some((member, _)) = own.end(number, false) {
+                fail_request(hosts, env, host, &member);
+            }
+        } else {
+            break;
+        }
+    }
+}
+
+/// Takes note that a piece no longer uses its place.
+fn leave(own: &mut OutOfBand, now_ps: u64, number: u32) {
+    let Some(&mut Piece { extent: Some(extent), domain, parent, .. }) = own.pieces.get_mut(number) else { return };
+    let Some(host) = own.parents.get_mut(parent).map(|parent| HostId(parent.host)) else { return };
+    own.domains[domain].map(host).ended(instant_of(now_ps), extent);
+    own.drain_host(now_ps, domain, host);
+}
+
+/// Replaces the pieces of a command that has ended by the requests that end with them. Requests
+/// that failed before their last piece ended well are failed here.
+#[inline(never)]
+pub(in crate::world) fn settle(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, members: &mut Vec<Member>, good: bool) {
+    let Some(mut own) = hosts.out_of_band.take() else { return };
+    let now_ps = env.net.now();
+    let mut ended = Vec::new();
+    for member in members.drain(..) {
+        if member.stream & PIECE == 0 {
+            ended.push(member);
+            continue;
+        }
+        let number = member.stream & !PIECE;
+        own.queued -= 1;
+        let Some(&mut Piece { domain, .. }) = own.pieces.get_mut(number) else { continue };
+        if !good && own.domains[domain].server.is_fenced(HostId(host)) {
+            own.domains[domain].counts.refused += 1;
+            own.domains[domain].map(HostId(host)).refused(instant_of(now_ps));
+            leave(&mut own, now_ps, number);
+            let waits = own.access(now_ps, host, number);
+            hosts.nodes[usize::from(host)].held += u32::from(waits);
+            continue;
+        }
+        leave(&mut own, now_ps, number);
+        match own.end(number, good) {
+            Some((member, failed)) if failed != good => ended.push(member),
+            Some((member, _)) => fail_request(hosts, env, host, &member),
+            None => {}
+        }
+    }
+    *members = ended;
+    queue_ready(hosts, env, &mut own);
+    own.dirty.clear();
+    put_back(hosts, env, own);
+}
