@@ -142,6 +142,23 @@ impl Station {
         frame
     }
 
+    /// Returns the keep-alives of the host and of its N_Port with this address, as FC-BB-5
+    /// requires them in each period of the FCF.
+    pub fn keep_alives(&self, (port_id, mac): (FcId, MacAddr)) -> Vec<FrameBuf> {
+        let vn_port = Descriptor::VxPort { mac, port_id, port_name: name_of(self.mac) };
+        let of_host = (self.mac, vec![Descriptor::Mac(self.mac)]);
+        let of_port = (mac, vec![Descriptor::Mac(self.mac), vn_port]);
+        let frame = |(from, descriptors)| {
+            let packet = Fip { operation: Operation::KEEP_ALIVE, flags: flag::FPMA, descriptors };
+            let mut buffer = Pool::default().take();
+            buffer.compose(&mut Vec::new(), |out| {
+                FipFrame { to: self.fcf, from, padded_bytes: 0, packet }.emit(None, out)
+            });
+            buffer
+        };
+        [of_host, of_port].map(frame).into()
+    }
+
     /// Sends a FLOGI or FDISC with this port name.
     pub fn ask(&mut self, service: LinkService, name: Wwpn, ox_id: u16) {
         let login = Login::of_linux_host(name, Wwnn(0x1000 << 48 | self.mac.to_u64()));

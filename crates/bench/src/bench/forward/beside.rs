@@ -60,8 +60,8 @@ pub struct Beside {
 pub(super) fn measure(args: &Args) -> Result<Beside, Failure> {
     let folder = Folder::new("forward-beside")?;
     let (process, interfaces) = start(&folder)?;
-    let Stations { ports: [source, sink], frame } = Stations::log_in(&folder)?;
-    let rig = Rig::new(cpu_of(process.id()), source, sink, frame.bytes())?;
+    let Stations { ports, frame } = Stations::log_in(&folder)?;
+    let rig = Rig::new(cpu_of(process.id()), ports, frame.bytes())?;
     let time = Duration::from_secs_f64(args.seconds.unwrap_or(SLICE_S));
     let (mut samples, tally) = ([Vec::new(), Vec::new()], Arc::new(Tally::default()));
     for round in 0..args.rounds {

@@ -17,7 +17,7 @@ mod clients;
 mod rig;
 
 use self::clients::Wanted;
-use self::rig::{CHECK_INTERVAL, Cpu, Rig, Sample};
+use self::rig::{CHECK_INTERVAL, Cpu, Rig, RigPort, Sample};
 use super::ethernet::station::Station;
 use super::ethernet::{Folder, Gauge, Worker, switching};
 use super::statistics::{Estimate, median, order};
@@ -113,16 +113,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn measure(args: &Args) -> Result<Forwarded, Failure> {
     let folder = Folder::new("forward")?;
     let switch_thread = switching(&folder, LAB)?;
-    let Stations { ports: [source, sink], frame } = Stations::log_in(&folder)?;
+    let Stations { ports, frame } = Stations::log_in(&folder)?;
     let frame_bytes = frame.bytes().len();
-    let switch = Rig::new(cpu_of(switch_thread.gauge()), source, sink, frame.bytes())?;
+    let switch = Rig::new(cpu_of(switch_thread.gauge()), ports, frame.bytes())?;
 
     let port = |own: &str, peer: &str| folder.port(own, peer).map_err(Failure::environment);
     let inner = [port("bare.1", "source")?, port("bare.2", "sink")?];
     let outer = [port("source", "bare.1")?, port("sink", "bare.2")?];
-    let [source, sink] = outer;
+    let outer = outer.map(|port| RigPort { port, keep_alives: Vec::new() });
     let bare_thread = Worker::start("bare", |gauge| forward(inner, gauge))?;
-    let bare = Rig::new(cpu_of(bare_thread.gauge()), source, sink, frame.bytes())?;
+    let bare = Rig::new(cpu_of(bare_thread.gauge()), outer, frame.bytes())?;
 
     let rigs = [&bare, &switch];
     let mut samples = [Vec::new(), Vec::new()];
@@ -140,7 +140,7 @@ fn measure(args: &Args) -> Result<Forwarded, Failure> {
 
 /// Two hosts at the switch of [`LAB`], and a frame from the first to the second.
 struct Stations {
-    ports: [EthernetPort; 2],
+    ports: [RigPort; 2],
     frame: FrameBuf,
 }
 
@@ -152,9 +152,14 @@ impl Stations {
             let (port_id, mac) = station.log_in()?;
             Ok::<_, Failure>((station, port_id, mac))
         };
-        let ((source, s_id, mac), (sink, d_id, _)) = (station(1)?, station(2)?);
-        let frame = source.data_frame((s_id, mac), d_id);
-        Ok(Stations { ports: [source.port, sink.port], frame })
+        let stations = [station(1)?, station(2)?];
+        let [(source, s_id, mac), (_, d_id, _)] = &stations;
+        let frame = source.data_frame((*s_id, *mac), *d_id);
+        let ports = stations.map(|(station, port_id, mac)| RigPort {
+            keep_alives: station.keep_alives((port_id, mac)),
+            port: station.port,
+        });
+        Ok(Stations { ports, frame })
     }
 }
 

@@ -25,6 +25,13 @@ pub(super) struct Sample {
     pub(super) per_s: f64,
 }
 
+/// One end of a rig.
+pub(super) struct RigPort {
+    pub(super) port: EthernetPort,
+    /// Frames that keep the login of the port, sent every [`KEEP_ALIVE_INTERVAL`].
+    pub(super) keep_alives: Vec<FrameBuf>,
+}
+
 /// A source and a sink around a forwarder, each with its own thread.
 pub(super) struct Rig {
     cpu: Cpu,
@@ -44,7 +51,7 @@ impl Rig {
     ///
     /// # Errors
     /// If the system cannot start a thread.
-    pub(super) fn new(cpu: Cpu, source: EthernetPort, sink: EthernetPort, frame: &[u8]) -> Result<Rig, Failure> {
+    pub(super) fn new(cpu: Cpu, [source, sink]: [RigPort; 2], frame: &[u8]) -> Result<Rig, Failure> {
         let shared = Arc::new(Shared::default());
         let (sending, taking, frame) = (shared.clone(), shared.clone(), frame.to_vec());
         let spawn = |name: &str, body: Box<dyn FnOnce() -> io::Result<()> + Send>| {
@@ -85,13 +92,36 @@ impl Drop for Rig {
     }
 }
 
+/// Half of the interval in which an FCF expects the keep-alives of a host.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(4);
 /// Interval of the checks whether a thread has to end.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Sends the keep-alives of a port when they are due.
+struct KeepAlives(Vec<FrameBuf>, Instant);
+
+impl KeepAlives {
+    fn new(frames: Vec<FrameBuf>) -> KeepAlives {
+        KeepAlives(frames, Instant::now())
+    }
+
+    fn send(&mut self, port: &EthernetPort) {
+        let now = Instant::now();
+        if let Some(socket) = port.socket().filter(|_| self.1 <= now) {
+            // A full socket takes them the next time.
+            if batch::send(socket, self.0.iter().map(FrameBuf::bytes)).is_ok() {
+                self.1 = now + KEEP_ALIVE_INTERVAL;
+            }
+        }
+    }
+}
+
 impl Shared {
-    fn send(&self, mut port: EthernetPort, frame: &[u8]) -> io::Result<()> {
-        let mut poller = Poller::new()?;
+    fn send(&self, end: RigPort, frame: &[u8]) -> io::Result<()> {
+        let RigPort { mut port, keep_alives } = end;
+        let (mut poller, mut keep_alives) = (Poller::new()?, KeepAlives::new(keep_alives));
         while !self.over.load(Ordering::Relaxed) {
+            keep_alives.send(&port);
             if !self.sending.load(Ordering::Relaxed) || !port.has_peer() {
                 port.check_peer();
                 thread::sleep(CHECK_INTERVAL);
@@ -110,11 +140,13 @@ impl Shared {
         Ok(())
     }
 
-    fn take(&self, mut port: EthernetPort) -> io::Result<()> {
-        let (mut poller, mut pool) = (Poller::new()?, Pool::default());
+    fn take(&self, end: RigPort) -> io::Result<()> {
+        let RigPort { mut port, keep_alives } = end;
+        let (mut poller, mut pool, mut keep_alives) = (Poller::new()?, Pool::default(), KeepAlives::new(keep_alives));
         let mut spare: Vec<FrameBuf> = (0..BATCH).map(|_| pool.take()).collect();
         poller.set(0, port.socket(), Interest { read: true, write: false })?;
         while !self.over.load(Ordering::Relaxed) {
+            keep_alives.send(&port);
             poller.wait(CHECK_INTERVAL)?;
             loop {
                 match port.receive(&mut spare) {
