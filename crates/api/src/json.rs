@@ -4,8 +4,8 @@ use serde::de::{DeserializeOwned, Error};
 
 /// Reads a value from JSON in UTF-8.
 ///
-/// `serde_json` compiles the reader of a type once for text and once more for bytes. All readers of
-/// large types use text, and so this function.
+/// `serde_json` compiles the reader of a type once for text and once more for bytes. This function
+/// reads text, as the other readers of large types do.
 ///
 /// # Errors
 /// If the bytes are not UTF-8, not JSON, or not of the type.

@@ -101,7 +101,7 @@ impl ManagementArgs {
         login: &Login,
         lab: &Lab,
         only: Option<&str>,
-        connect: impl Fn() -> LiveFabric + Clone + Send + Sync + 'static,
+        fabric: &LiveFabric,
     ) -> Result<Option<Management>, Failure> {
         if self.fos.is_none() && self.nxapi.is_none() && self.snmp.is_none() {
             return Ok(None);
@@ -177,23 +177,26 @@ impl ManagementArgs {
                 ssh_listens.push(ssh::Listen { address, switch: switch.to_owned(), shared });
             }
         }
-        let connect = move || -> Box<dyn Fabric> { Box::new(connect()) };
+        let connect = || {
+            let fabric = fabric.for_server();
+            move || -> Box<dyn Fabric> { Box::new(fabric.clone()) }
+        };
         let ssh = match (ssh_port, users) {
             (None, _) | (_, None) => None,
             (Some(_), Some(users)) => {
                 let keys = UserKeys::read(&folder.join("ssh-keys")).map_err(Failure::environment)?;
                 let host_key = ssh::host_key(folder).map_err(Failure::environment)?;
                 let access = Access { users, keys, host_key };
-                Some(ssh::Server::start(ssh_listens, access, connect.clone()).map_err(Failure::environment)?)
+                Some(ssh::Server::start(ssh_listens, access, connect()).map_err(Failure::environment)?)
             }
         };
         let snmp = match agents.is_empty() {
             true => None,
-            false => Some(snmp::Server::start(agents, connect.clone()).map_err(Failure::environment)?),
+            false => Some(snmp::Server::start(agents, connect()).map_err(Failure::environment)?),
         };
         let rest = match listens.is_empty() {
             true => None,
-            false => Some(Server::start(listens, connect).map_err(Failure::environment)?),
+            false => Some(Server::start(listens, connect()).map_err(Failure::environment)?),
         };
         Ok(Some(Management { _rest: rest, _ssh: ssh, _snmp: snmp }))
     }

@@ -225,7 +225,8 @@ impl Drawing {
     }
 }
 
-/// A running instance in this process. Clones are the fabrics of the threads of one server.
+/// A running instance in this process. Clones are the fabrics of the threads of one server;
+/// [`LiveFabric::for_server`] returns that of another one.
 #[derive(Clone)]
 pub struct LiveFabric {
     /// Client of its loop.
@@ -240,6 +241,11 @@ impl LiveFabric {
     /// Returns the fabric of a server without waiting changes.
     pub fn new(client: LocalClient, drawing: Arc<Drawing>) -> LiveFabric {
         LiveFabric { client, drawing, commits: Arc::default() }
+    }
+
+    /// Returns the fabric of another server, which has a count of its own of waiting changes.
+    pub fn for_server(&self) -> LiveFabric {
+        LiveFabric { commits: Arc::default(), ..self.clone() }
     }
 }
 
@@ -350,13 +356,22 @@ mod tests {
 
     #[test]
     fn changes_of_the_zones_leave_a_thread_of_each_server_to_other_requests() {
-        let servers = [AtomicUsize::new(0), AtomicUsize::new(0)];
-        let fill = |server| std::iter::from_fn(|| Commit::begin(server)).take(THREADS).collect::<Vec<Commit<'_>>>();
-        let mut waiting = fill(&servers[0]);
-        assert_eq!(waiting.len(), THREADS - 1);
-        assert_eq!(fill(&servers[1]).len(), THREADS - 1, "one server takes nothing from another one");
-        waiting.pop();
-        assert!(Commit::begin(&servers[0]).is_some());
+        let folder = std::env::temp_dir().join(format!("sanloom-commits-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let control = Control::listen(&folder.join("control"), None).expect("a socket");
+        let lab = sanloom_lab::load("lab.toml", "[switch.sw1]\n", &[]).expect("a lab").lab;
+        let page = LiveFabric::new(control.local(), Arc::new(Drawing::new(Arc::new(lab), Vec::new())));
+        fs::remove_dir_all(&folder).expect("the folder");
+        let (thread, ssh) = (page.clone(), page.for_server());
+        let fill = |fabric: &LiveFabric| {
+            let commits = fabric.commits.clone();
+            std::iter::from_fn(move || Commit::begin(&commits).map(std::mem::forget)).take(THREADS).count()
+        };
+        assert_eq!(fill(&page), THREADS - 1);
+        assert_eq!(fill(&thread), 0, "the threads of a server share its limit");
+        assert_eq!(fill(&ssh), THREADS - 1, "one server takes nothing from another one");
+        drop(Commit(&page.commits));
+        assert!(Commit::begin(&thread.commits).is_some());
     }
 
     #[test]

@@ -141,7 +141,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// What every version of the results has. Other JSON has neither member.
+/// Members of the results in every version. Other JSON has neither.
 #[derive(serde::Deserialize, Default)]
 struct Head {
     totals: Option<serde::de::IgnoredAny>,
@@ -164,7 +164,7 @@ pub(super) fn read_results(path: &Path) -> Result<Results, Failure> {
     })?;
     let head = match sanloom_api::json::from_slice(&bytes) {
         Ok(head) => head,
-        Err(error) if error.is_data() => Head::default(),
+        Err(error) if error.is_data() && std::str::from_utf8(&bytes).is_ok() => Head::default(),
         Err(error) => {
             let remedy = "write results with `sanloom sim LAB --json=FILE`";
             return Err(Failure::usage(format_args!("{shown} is not JSON: {error}; {remedy}")));

@@ -225,8 +225,7 @@ fn management(
     drawing: &Arc<crate::web::Drawing>,
 ) -> Result<Option<crate::management::Management>, Failure> {
     let fabric = crate::web::LiveFabric::new(control.local(), drawing.clone());
-    let connect = move || fabric.clone();
-    args.management.serve(login, lab, args.switch.as_deref(), connect)
+    args.management.serve(login, lab, args.switch.as_deref(), &fabric)
 }
 
 /// Opens the control socket, unless this lab or the requested part of it is running already.

@@ -160,7 +160,7 @@ pub struct EthernetPort {
     pub pauses_sent: u64,
     /// The last attempt to accept a peer has failed, because the process or the system has no
     /// descriptors or memory left.
-    fails_to_accept: bool,
+    listener_paused: bool,
 }
 
 /// Reasons for which the port itself drops a frame.
@@ -191,7 +191,7 @@ impl EthernetPort {
             drops: BTreeMap::new(),
             pauses_received: 0,
             pauses_sent: 0,
-            fails_to_accept: false,
+            listener_paused: false,
         }
     }
 
@@ -216,11 +216,10 @@ impl EthernetPort {
         }
     }
 
-    /// Returns whether the listener is polled. It is not while connections cannot be accepted:
-    /// the waiting one would be reported again and again. The next
-    /// [`check_peer`](Self::check_peer) tries again.
-    pub fn accepts(&self) -> bool {
-        !self.fails_to_accept
+    /// Returns whether the listener is not polled, because a connection could not be accepted: it
+    /// would be reported again and again. The next [`check_peer`](Self::check_peer) tries again.
+    pub fn is_listener_paused(&self) -> bool {
+        self.listener_paused
     }
 
     /// Registers the listener, if the driver has one.
@@ -228,17 +227,17 @@ impl EthernetPort {
     /// # Errors
     /// A listener that cannot be polled.
     pub fn watch_listener(&self, poller: &mut Poller, token: u64) -> io::Result<()> {
-        poller.set(token, self.listener(), Interest { read: self.accepts(), write: false })
+        poller.set(token, self.listener(), Interest { read: !self.listener_paused, write: false })
     }
 
-    /// Keeps whether a connection could be accepted, and warns about the first one that could not.
-    fn accepted(&mut self, outcome: io::Result<()>) {
+    /// Pauses the listener if no connection could be accepted, and warns about the first one.
+    fn pause_listener_after(&mut self, outcome: io::Result<()>) {
         let failed = outcome.err().filter(|error| {
             // Otherwise no connection waits, or the peer has closed it already.
             use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
             !matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
         });
-        let failed_before = std::mem::replace(&mut self.fails_to_accept, failed.is_some());
+        let failed_before = std::mem::replace(&mut self.listener_paused, failed.is_some());
         if let Some(error) = failed.filter(|_| !failed_before) {
             tracing::warn!(port = self.name, %error, "a connection cannot be accepted; further attempts follow");
         }
@@ -265,7 +264,7 @@ impl EthernetPort {
             Driver::Datagram(driver) => driver.check_peer(),
             Driver::Stream(driver) => {
                 let outcome = driver.check_peer();
-                self.accepted(outcome);
+                self.pause_listener_after(outcome);
             }
             Driver::Tap(driver) => driver.check_peer(),
             Driver::Closed => {}
@@ -277,7 +276,7 @@ impl EthernetPort {
                 if driver.too_long() > 0 {
                     self.drops.insert(reason::TOO_LONG, driver.too_long());
                 }
-                self.accepted(outcome);
+                self.pause_listener_after(outcome);
             }
             Driver::Packet(driver) => {
                 driver.check_peer();

@@ -403,12 +403,12 @@ impl Ports {
     /// Checks the presence of the peer of a port. Returns true if it has changed.
     pub fn check_peer(&mut self, number: usize, poller: &mut Poller) -> bool {
         let port = &mut self.list[number];
-        let accepted = port.ethernet.accepts();
+        let was_paused = port.ethernet.is_listener_paused();
         if port.ethernet.check_peer() {
             poller.forget(2 * number as u64);
             self.mark(number);
         }
-        if self.list[number].ethernet.accepts() != accepted {
+        if self.list[number].ethernet.is_listener_paused() != was_paused {
             self.mark(number);
         }
         if self.list[number].ethernet.is_unfinished() {

@@ -2,10 +2,11 @@
 //! interface and of its command line.
 //!
 //! The clients connect before each slice of theirs, and leave after it. Frames per second of
-//! processor time of the forwarding thread count: threads of the servers and of the clients use
-//! other processors, or the same ones at other times.
+//! processor time of the forwarding thread count. Threads of the servers and of the clients use
+//! other processors, or the same ones at other times. The forwarding thread itself answers the
+//! requests for tables, so these are a part of the ratio.
 
-use super::clients::{Clients, Interfaces, Tally, Wanted};
+use super::clients::{ClientCounts, Clients, Interfaces, Tally};
 use super::rig::{Cpu, Rig};
 use super::{Args, LAB, Rates, Stations, check_interrupt, rates, ratio, table};
 use crate::bench::ethernet::Folder;
@@ -16,7 +17,7 @@ use sanloom_console::report::format;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct Beside {
     /// Bytes of each frame, Ethernet header included.
     pub frame_bytes: usize,
     /// Numbers of clients.
-    pub clients: Wanted,
+    pub clients: ClientCounts,
     /// The switch alone.
     pub alone: Rates,
     /// The switch beside the clients.
@@ -43,10 +44,15 @@ pub struct Beside {
     pub events: u64,
     /// Answers to busy clients.
     pub answers: u64,
-    /// Requests of busy clients that were refused.
+    /// Requests of busy clients that were refused, as the server was busy.
     pub refused: u64,
-    /// Refused logins and broken connections of SSH.
+    /// Logins with a wrong password that were refused.
     pub logins: u64,
+    /// Connections of SSH that were broken in the key exchange.
+    pub broken: u64,
+    /// Connections of clients that try logins which the servers refused or closed, to protect
+    /// themselves.
+    pub closed: u64,
     /// Idle connections that were open at the end of a slice, at most.
     pub kept: u64,
     /// Largest memory of the instance, in bytes.
@@ -69,7 +75,7 @@ pub(super) fn measure(args: &Args) -> Result<Beside, Failure> {
             check_interrupt()?;
             let clients = (way == 1).then(|| Clients::connect(args.clients, interfaces, &tally)).transpose()?;
             samples[way].push(rig.measure(time)?);
-            drop(clients);
+            clients.map_or(Ok(()), Clients::finish)?;
         }
     }
     let [alone, beside] = samples;
@@ -84,6 +90,8 @@ pub(super) fn measure(args: &Args) -> Result<Beside, Failure> {
         answers: count(&tally.answers),
         refused: count(&tally.refused),
         logins: count(&tally.logins),
+        broken: count(&tally.broken),
+        closed: count(&tally.closed),
         kept: count(&tally.kept),
         max_rss_bytes: max_rss_bytes(process.id()),
     })
@@ -94,9 +102,7 @@ fn start(folder: &Folder) -> Result<(Process, Interfaces), Failure> {
     let path = folder.path().join("lab.toml");
     let lab = format!("[live]\nfolder = \"{}\"\n{LAB}", folder.path().display());
     fs::write(&path, lab).map_err(Failure::environment)?;
-    // Each process has a loopback address of its own.
-    let [_, _, high, low] = std::process::id().to_be_bytes();
-    let address = Ipv4Addr::new(127, high.max(2), low, 1);
+    let address = free_address()?;
     let mut command = program()?;
     command.args(["up", "--threads", "1", "--log-json", "--web", "127.0.0.1:0", "--web-open", "--fos-ssh", "--fos"]);
     command.arg(format!("{address}:{REST_PORT}")).arg(&path);
@@ -112,6 +118,16 @@ fn start(folder: &Folder) -> Result<(Process, Interfaces), Failure> {
     let at = |port| SocketAddr::V4(SocketAddrV4::new(address, port));
     let page = page.ok_or_else(|| Failure::bug("the page has no address"))?;
     Ok((process, Interfaces { page, rest: at(REST_PORT), ssh: at(REST_PORT + 2) }))
+}
+
+/// Finds a loopback address whose ports of the interfaces are free.
+fn free_address() -> Result<Ipv4Addr, Failure> {
+    let [_, _, third, last] = std::process::id().to_be_bytes();
+    let mut addresses = (2..=254).map(|second| Ipv4Addr::new(127, second, third, last));
+    let is_free = |address: &Ipv4Addr| (0..3).all(|port| TcpListener::bind((*address, REST_PORT + port)).is_ok());
+    addresses.find(is_free).ok_or_else(|| {
+        Failure::environment(format_args!("no loopback address has the ports {REST_PORT} to {} free", REST_PORT + 2))
+    })
 }
 
 fn process_log(folder: &Folder) -> String {
@@ -148,13 +164,21 @@ impl Beside {
     pub(super) fn text(&self) -> String {
         let mut text =
             table(self.frame_bytes, [("alone", &self.alone), ("beside clients", &self.beside)], self.estimate);
-        let Wanted { pages, idle, busy, logins } = self.clients;
+        let ClientCounts { pages, idle, busy, logins } = self.clients;
         let number = format::grouped;
         let rows = [
             (pages, format!("pages received {} events", number(self.events))),
             (idle, format!("idle connections, {} kept", number(self.kept))),
             (busy, format!("busy clients had {} answers, {} refused", number(self.answers), number(self.refused))),
-            (logins, format!("clients tried {} logins", number(self.logins))),
+            (
+                logins,
+                format!(
+                    "clients had {} logins refused, broke {} connections of SSH, and had {} closed",
+                    number(self.logins),
+                    number(self.broken),
+                    number(self.closed)
+                ),
+            ),
         ];
         for (count, row) in rows.into_iter().filter(|(count, _)| *count > 0) {
             let _ = writeln!(text, "{count:>6} {row}");

@@ -3,7 +3,7 @@
 use sanloom_console::exit::Failure;
 use sanloom_console::quantity;
 use serde::Serialize;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,27 +19,32 @@ const MAX_BODY_BYTES: u64 = 64 << 20;
 /// Descriptors of this process besides those of the clients.
 const OTHER_DESCRIPTORS: u64 = 256;
 
+/// The server has 2,048 connections at a time; the others are for the other clients.
+const MAX_IDLE: u64 = 1_500;
+
 /// Numbers of clients.
 #[derive(clap::Args, Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Wanted {
-    /// Open pages: measures the switch of `sanloom up --web` alone and beside them
+pub struct ClientCounts {
+    /// Measure the switch of `sanloom up --web` alone and beside N open pages
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=200))]
     pub pages: u32,
-    /// Connections that send nothing: as with --pages
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=10_000))]
+    /// Measure it beside N connections to the page that send nothing; the server closes each after
+    /// 15 s
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=MAX_IDLE))]
     pub idle: u32,
-    /// Clients that read the table of ports again and again: as with --pages
+    /// Measure it beside N clients that read the table of ports again and again
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=1_000))]
     pub busy: u32,
-    /// Clients that try wrong passwords over REST and broken connections over SSH: as with --pages
+    /// Measure it beside N clients that try wrong passwords over REST, and that break connections
+    /// of SSH
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count::<u32>(0..=1_000))]
     pub logins: u32,
 }
 
-impl Wanted {
+impl ClientCounts {
     /// True if any client is requested.
     pub fn is_any(&self) -> bool {
-        *self != Wanted::default()
+        *self != ClientCounts::default()
     }
 }
 
@@ -58,10 +63,14 @@ pub(super) struct Tally {
     pub(super) events: AtomicU64,
     /// Answers to busy clients.
     pub(super) answers: AtomicU64,
-    /// Requests of busy clients that were refused, and closed connections.
+    /// Requests of busy clients that were refused, as the server was busy.
     pub(super) refused: AtomicU64,
-    /// Refused logins and broken SSH connections.
+    /// Logins with a wrong password that were refused.
     pub(super) logins: AtomicU64,
+    /// Connections of SSH that were broken in the key exchange.
+    pub(super) broken: AtomicU64,
+    /// Connections of clients that try logins which the servers refused or closed.
+    pub(super) closed: AtomicU64,
     /// Idle connections that the server has kept.
     pub(super) kept: AtomicU64,
 }
@@ -74,7 +83,7 @@ pub(super) struct Clients {
     tally: Arc<Tally>,
 }
 
-/// What one thread of a client knows.
+/// State of the thread of a client.
 struct Client {
     interfaces: Interfaces,
     over: Arc<AtomicBool>,
@@ -91,14 +100,14 @@ impl Clients {
     ///
     /// # Errors
     /// If the system refuses a thread or a connection, or an answer does not arrive.
-    pub(super) fn connect(wanted: Wanted, interfaces: Interfaces, tally: &Arc<Tally>) -> Result<Clients, Failure> {
+    pub(super) fn connect(
+        wanted: ClientCounts,
+        interfaces: Interfaces,
+        tally: &Arc<Tally>,
+    ) -> Result<Clients, Failure> {
         raise_descriptors(wanted)?;
         let (over, ready) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let mut clients = Clients { over, idle: Vec::new(), threads: Vec::new(), tally: tally.clone() };
-        let failed = |error| Failure::environment(format_args!("a client of the page: {error}"));
-        for _ in 0..wanted.idle {
-            clients.idle.push(TcpStream::connect(interfaces.page).map_err(failed)?);
-        }
         let kinds: [(u32, Body); 3] =
             [(wanted.pages, Client::view), (wanted.busy, Client::ask), (wanted.logins, Client::try_logins)];
         for (count, body) in kinds {
@@ -112,8 +121,7 @@ impl Clients {
         let (all, begun) = (clients.threads.len() as u64, Instant::now());
         while ready.load(Ordering::Relaxed) < all {
             if let Some(ended) = clients.threads.iter().position(JoinHandle::is_finished) {
-                let ended = clients.threads.swap_remove(ended).join();
-                return Err(failed(ended.ok().and_then(Result::err).unwrap_or_else(|| ErrorKind::Other.into())));
+                return Err(failed(ended_by(clients.threads.swap_remove(ended))));
             }
             if begun.elapsed() > TIME_LIMIT {
                 let ready = ready.load(Ordering::Relaxed);
@@ -124,8 +132,31 @@ impl Clients {
             }
             thread::sleep(Duration::from_millis(5));
         }
+        for _ in 0..wanted.idle {
+            clients.idle.push(TcpStream::connect_timeout(&interfaces.page, TIME_LIMIT).map_err(failed)?);
+        }
         Ok(clients)
     }
+
+    /// Ends all clients.
+    ///
+    /// # Errors
+    /// If a client has ended before.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        match self.threads.iter().position(JoinHandle::is_finished) {
+            None => Ok(()),
+            Some(ended) => Err(failed(ended_by(self.threads.swap_remove(ended)))),
+        }
+    }
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::environment(format_args!("a client: {error}"))
+}
+
+/// The error that has ended the thread of a client.
+fn ended_by(thread: JoinHandle<io::Result<()>>) -> io::Error {
+    thread.join().ok().and_then(Result::err).unwrap_or_else(|| io::Error::other("its thread has ended"))
 }
 
 impl Drop for Clients {
@@ -152,7 +183,7 @@ impl Client {
         }
     }
 
-    /// Does as the page in a browser: reads its files and the map, and then the events.
+    /// Reads the page, the map and a table, and then the events, as a browser does.
     fn view(&self) -> io::Result<()> {
         let mut http = Http::connect(self.interfaces.page)?;
         for path in ["/", "/api/v1/me", "/api/v1/graph", "/api/v1/show/ports"] {
@@ -175,7 +206,7 @@ impl Client {
         }
     }
 
-    /// Reads the table of ports as fast as it is answered.
+    /// Reads the table of ports without a pause. A server that is busy may refuse a request.
     fn ask(&self) -> io::Result<()> {
         let (mut http, mut answered) = (None, false);
         while self.goes_on() {
@@ -183,15 +214,14 @@ impl Client {
                 Some(connection) => connection,
                 none => none.insert(Http::connect(self.interfaces.page)?),
             };
-            match connection.request("GET /api/v1/show/ports", "", self) {
-                Ok(200) => _ = self.tally.answers.fetch_add(1, Ordering::Relaxed),
-                outcome => {
-                    self.tally.refused.fetch_add(1, Ordering::Relaxed);
-                    if outcome.is_err() {
-                        http = None;
-                    }
-                }
-            }
+            let count = match connection.request("GET /api/v1/show/ports", "", self) {
+                Ok(200) => &self.tally.answers,
+                Ok(503) => &self.tally.refused,
+                Ok(status) => return Err(io::Error::other(format!("a table was answered with status {status}"))),
+                Err(_) if !self.goes_on() => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            count.fetch_add(1, Ordering::Relaxed);
             self.is_answered(&mut answered);
         }
         Ok(())
@@ -199,15 +229,21 @@ impl Client {
 
     /// Tries a wrong password over REST, or breaks a connection of SSH in its key exchange.
     fn try_logins(&self) -> io::Result<()> {
-        let mut answered = false;
+        let (mut answered, is_rest) = (false, self.number.is_multiple_of(2));
         while self.goes_on() {
-            let outcome = if self.number.is_multiple_of(2) { self.wrong_password() } else { self.broken_ssh() };
+            let outcome = if is_rest { self.wrong_password() } else { self.broken_ssh() };
             match outcome {
-                Ok(()) => _ = self.tally.logins.fetch_add(1, Ordering::Relaxed),
-                // The server may close a connection without an answer while it refuses a flood.
-                Err(_) => thread::sleep(Duration::from_millis(1)),
+                Ok(()) => {
+                    let count = if is_rest { &self.tally.logins } else { &self.tally.broken };
+                    count.fetch_add(1, Ordering::Relaxed);
+                    self.is_answered(&mut answered);
+                }
+                // A server may close a connection without an answer while it refuses a flood.
+                Err(_) => {
+                    self.tally.closed.fetch_add(u64::from(self.goes_on()), Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(1));
+                }
             }
-            self.is_answered(&mut answered);
         }
         Ok(())
     }
@@ -215,13 +251,18 @@ impl Client {
     fn wrong_password(&self) -> io::Result<()> {
         // The user is admin, and the password is wrong.
         let fields = "Authorization: Basic YWRtaW46d3Jvbmc=\r\nContent-Length: 0\r\n";
-        Http::connect(self.interfaces.rest)?.request("POST /rest/login", fields, self).map(drop)
+        match Http::connect(self.interfaces.rest)?.request("POST /rest/login", fields, self)? {
+            400..=499 => Ok(()),
+            status => Err(io::Error::other(format!("a wrong password was answered with status {status}"))),
+        }
     }
 
     fn broken_ssh(&self) -> io::Result<()> {
         let mut http = Http::connect(self.interfaces.ssh)?;
         let mut line = Vec::new();
-        http.line(&mut line, self)?;
+        if !http.line(&mut line, self)? || !line.starts_with(b"SSH-2.0-") {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         let stream = http.stream.get_mut();
         stream.write_all(b"SSH-2.0-broken\r\n")?;
         stream.write_all(&[0xa5; 64])
@@ -270,12 +311,16 @@ impl Http {
         }
         let mut left = length;
         while left > 0 {
-            match io::copy(&mut (&mut self.stream).take(left), &mut io::sink()) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(bytes) => left -= bytes,
-                Err(error) if is_late(&error) && client.goes_on() => {}
+            let bytes = match self.stream.fill_buf() {
+                Ok(bytes) => (bytes.len() as u64).min(left),
+                Err(error) if is_late(&error) && client.goes_on() => continue,
                 Err(error) => return Err(error),
+            };
+            if bytes == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
             }
+            self.stream.consume(bytes as usize);
+            left -= bytes;
         }
         Ok(status)
     }
@@ -299,7 +344,7 @@ fn is_late(error: &io::Error) -> bool {
 }
 
 /// Lets this process open a descriptor for each client.
-fn raise_descriptors(wanted: Wanted) -> Result<(), Failure> {
+fn raise_descriptors(wanted: ClientCounts) -> Result<(), Failure> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let needed = u64::from(wanted.pages + wanted.idle + wanted.busy + wanted.logins) + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);

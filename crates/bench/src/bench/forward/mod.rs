@@ -16,7 +16,7 @@ mod beside;
 mod clients;
 mod rig;
 
-use self::clients::Wanted;
+use self::clients::ClientCounts;
 use self::rig::{CHECK_INTERVAL, Cpu, Rig, RigPort, Sample};
 use super::ethernet::station::Station;
 use super::ethernet::{Folder, Gauge, Worker, switching};
@@ -41,15 +41,15 @@ use std::time::Duration;
 /// Options of `sanloom bench forward`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Length of each slice, in seconds or with a unit; both forwarders alternate slice by slice
+    /// Length of each slice, in seconds or with a unit; what is compared alternates slice by slice
     /// [default: 0.25, or 2 beside clients]
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     seconds: Option<f64>,
-    /// Slices of each forwarder; the median counts, and an interval of 95 % requires six
+    /// Slices of each of both; the median counts, and an interval of 95 % requires six
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = quantity::count::<u32>(1..=1000))]
     rounds: u32,
     #[command(flatten)]
-    clients: Wanted,
+    clients: ClientCounts,
     #[command(flatten)]
     outputs: Outputs,
 }
@@ -82,6 +82,7 @@ pub struct Rates {
 
 const LAB: &str = r#"
 [switch.sw1]
+fcoe = { keep_alive = "2s" }
 
 [host."h{1..2}"]
 wwpn = "20:00:52:54:00:00:00:01"

@@ -92,8 +92,8 @@ impl Drop for Rig {
     }
 }
 
-/// Half of the interval in which an FCF expects the keep-alives of a host.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(4);
+/// Half of the interval in which the FCF of [`super::LAB`] expects the keep-alives of a host.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of the checks whether a thread has to end.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -108,8 +108,8 @@ impl KeepAlives {
     fn send(&mut self, port: &EthernetPort) {
         let now = Instant::now();
         if let Some(socket) = port.socket().filter(|_| self.1 <= now) {
-            // A full socket takes them the next time.
-            if batch::send(socket, self.0.iter().map(FrameBuf::bytes)).is_ok() {
+            // A full socket takes all of them the next time.
+            if batch::send(socket, self.0.iter().map(FrameBuf::bytes)).is_ok_and(|sent| sent == self.0.len()) {
                 self.1 = now + KEEP_ALIVE_INTERVAL;
             }
         }

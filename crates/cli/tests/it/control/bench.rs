@@ -23,13 +23,16 @@ fn forwarding_is_measured_beside_a_forwarder_that_looks_at_nothing() {
 #[test]
 fn forwarding_is_measured_alone_and_beside_clients_of_all_interfaces() {
     let clients = ["--pages", "3", "--idle", "40", "--busy", "4", "--logins", "4"];
-    let found = numbers(&[&["bench", "forward", "--rounds", "1"][..], &clients].concat());
+    let found = numbers(&[&["bench", "forward", "--rounds", "2"][..], &clients].concat());
     for way in ["alone", "beside"] {
         assert!(found[way]["frames"].as_u64() > Some(1_000) && found[way]["frames_per_cpu_s"].as_f64() > Some(0.0));
     }
-    // A new page receives the state, the rates and the log.
-    assert!(found["events"].as_u64() >= Some(3 * 3), "{found}");
-    assert!(found["answers"].as_u64() > Some(4) && found["logins"].as_u64() > Some(4), "{found}");
+    // A new page receives the state, the rates and the log. The slices take longer than a login
+    // without keep-alives.
+    assert!(found["events"].as_u64() >= Some(2 * 3 * 3), "{found}");
+    for kind in ["answers", "logins", "broken"] {
+        assert!(found[kind].as_u64() > Some(4), "{kind} in {found}");
+    }
     assert_eq!(found["kept"], 40, "{found}");
     assert!(found["max_rss_bytes"].as_u64() > Some(1 << 20), "{found}");
 }
