@@ -560,8 +560,8 @@ fn unix_ns() -> u64 {
 }
 
 /// The FC frame of an Ethernet frame of the process; `None` if it is longer than one of Fibre
-/// Channel, or is no whole number of words with a header. The other end would lose its synchronisation by such a frame, and search for the next
-/// one in data of a host.
+/// Channel, or is no whole number of words with a header. The other end would lose its
+/// synchronisation by such a frame, and search for the next one in data of a host.
 fn fc_frame(frame: &[u8]) -> Option<Fcoe<'_>> {
     let pdu = frame.get(ETHER_BYTES..).filter(|pdu| pdu.len() <= fcoe::MAX_PDU_BYTES)?;
     Fcoe::parse(pdu).ok()
