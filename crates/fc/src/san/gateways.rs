@@ -39,8 +39,8 @@ pub fn hosts_of_gateway(lab: &Lab, storage: u16) -> BTreeSet<u16> {
 pub enum Behind {
     /// Ports of the gateway and of the storage in Fibre Channel.
     Fcp([Wwpn; 2]),
-    /// Storage system with an iSCSI target, and the number of its first portal of the back end.
-    Iscsi(u16, u16),
+    /// Storage system with an iSCSI target.
+    Iscsi(u16),
 }
 
 /// Returns the paths behind a gateway that a host needs for a LUN. Empty for other storage. Targets
@@ -70,7 +70,7 @@ fn path_of(lab: &Lab, target: &BackEndTarget) -> Option<Behind> {
         BackEndTarget::Fcp(FcpBackEnd { initiator, target }) => {
             is_known(*target).then_some(Behind::Fcp([*initiator, *target]))
         }
-        BackEndTarget::Iscsi(_) => iscsi_back_end(lab, target).map(|(storage, portal)| Behind::Iscsi(storage, portal)),
+        BackEndTarget::Iscsi(_) => iscsi_back_end(lab, target).map(|(storage, _)| Behind::Iscsi(storage)),
     }
 }
 
@@ -100,6 +100,18 @@ impl IscsiPaths<'_> {
             }
         }
         sessions
+    }
+
+    /// Returns whether Ethernet joins a virtualization switch and the iSCSI target of a storage
+    /// system, over the interfaces of their first session.
+    pub fn reaches_back_end(&self, switch: u16, storage: u16) -> bool {
+        let mut sessions = self.back_ends().into_iter();
+        let session = sessions.find(|(own, far, _)| (*own, *far) == (switch, storage));
+        let Some((ends, _)) = session.and_then(|session| self.ends_of_back_end(session)) else { return false };
+        // Virtualization switches log in without a VLAN.
+        let groups = self.lab.ethernet_groups(None);
+        let [own, far] = ends.map(|end| groups[self.interfaces[usize::from(end)].link]);
+        own.is_some() && own == far
     }
 
     /// Interfaces of a session of [`IscsiPaths::back_ends`], and its portal: the last one of the

@@ -1,5 +1,6 @@
 //! Gateways in the topology report: the paths between them and the storage behind them.
 
+use super::chassis::chassis;
 use super::cut::HostLuns;
 use super::part::Part;
 use sanloom_fc::san::{AttachedPort, Behind, Lab, PermittedPairs, SessionReach, behind, gateways};
@@ -25,6 +26,8 @@ enum Need {
     Fcp(Option<[usize; 2]>),
     /// Virtualization switch and storage system of a session of iSCSI.
     Iscsi(Pair),
+    /// The switch or the storage system has no Ethernet interface.
+    WithoutInterface,
 }
 
 impl BehindGateways {
@@ -57,11 +60,10 @@ impl BehindGateways {
                                 |ports: &[usize; 2]| permitted.partners(ports[0]).contains(&(ports[1] as u32));
                             Need::Fcp(ports.filter(is_permitted))
                         }
-                        // Other targets are addresses outside of the lab.
-                        Behind::Iscsi(system, _) if iscsi.back_ends().contains_key(&(pair.1, system)) => {
+                        Behind::Iscsi(system) if iscsi.back_ends().contains_key(&(pair.1, system)) => {
                             Need::Iscsi((pair.1, system))
                         }
-                        Behind::Iscsi(..) => continue,
+                        Behind::Iscsi(_) => Need::WithoutInterface,
                     };
                     let number = *numbers.entry((pair.1, path)).or_insert_with(|| {
                         found.needs.push(need);
@@ -88,7 +90,7 @@ impl BehindGateways {
         };
         let junction = |port: &AttachedPort| junctions.get(usize::from(port.switch));
         let is_cut = |need: &Need| match need {
-            Need::Fcp(None) => true,
+            Need::Fcp(None) | Need::WithoutInterface => true,
             Need::Fcp(Some([own, far])) => {
                 let (own, far) = (&permitted.hosts[*own], &permitted.storage[*far]);
                 is_dark(own) || is_dark(far) || junction(own) != junction(far)
@@ -128,7 +130,7 @@ impl BehindGateways {
     pub fn ethernet_links(&self, lab: &Lab, iscsi: &SessionReach<'_>) -> BTreeSet<u16> {
         let sessions = self.needs.iter().filter_map(|need| match need {
             Need::Iscsi(pair) => iscsi.back_ends().get(pair),
-            Need::Fcp(_) => None,
+            Need::Fcp(_) | Need::WithoutInterface => None,
         });
         sessions.filter(|_| !lab.ethernet_is_implied()).flatten().copied().collect()
     }
@@ -141,6 +143,7 @@ impl BehindGateways {
             parts.extend(&self.ports);
             parts.extend((0..lab.links.len()).map(Part::Link));
             parts.extend((0..lab.switches.len() as u16).map(Part::Switch));
+            parts.extend(chassis(lab).iter().map(|chassis| Part::Chassis(chassis.switches[0])));
         }
         parts
     }

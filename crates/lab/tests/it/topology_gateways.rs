@@ -156,3 +156,86 @@ targets = "router"
     }
     assert_eq!(report.hosts_without_two_paths, ["server"]);
 }
+
+/// The host also has a path over Fibre Channel, which ends at the switch.
+#[test]
+fn a_session_with_a_virtualization_switch_without_its_back_end_is_no_path() {
+    let text = r#"
+[switch.sw]
+[ethernet_switch.lan]
+[host.server]
+[storage.virtual]
+medium = "volumes"
+iscsi = { portals = "192.0.2.1:3260" }
+[storage.disk]
+iscsi = { portals = "192.0.2.11:3260" }
+[[link]]
+from = "{server,virtual}"
+to = "sw"
+rate = "8GFC"
+[[link]]
+from = "{server,virtual}"
+to = "lan"
+rate = "10GbE"
+[pool.pool]
+[back_end.disk]
+pool = "pool"
+target = "iqn.2026-11.example.sanloom:disk"
+portals = "192.0.2.11:3260"
+[volume.volume]
+pool = "pool"
+size = "1MiB"
+storage = "virtual"
+lun = 0
+[workload.w]
+hosts = "server"
+targets = "virtual:lun0"
+"#;
+    let report = report(text);
+    let points = points(&report);
+    assert!(points.contains("sw"), "{points:?}");
+}
+
+/// Each of both logical switches is on a way of its own.
+#[test]
+fn a_chassis_on_all_ways_behind_a_gateway_is_a_single_point_of_failure() {
+    let text = r#"
+[switch."{near,far}"]
+[switch.a]
+virtual_fabric = { chassis = "box", id = 1, ports = "{0..7}" }
+[switch.b]
+virtual_fabric = { chassis = "box", id = 2, ports = "{8..15}" }
+[ethernet_switch.lan]
+[host.port]
+[host.server]
+[storage.array]
+[storage.router]
+iscsi = { portals = "192.0.2.1:3260" }
+gateway = { host = "port", target_port = "array" }
+[[link]]
+from = "port"
+to = "near"
+rate = "8GFC"
+[[link]]
+from = "array"
+to = "far"
+rate = "8GFC"
+[[isl]]
+from = "{a,b}"
+to = "near"
+[[isl]]
+from = "{a,b}"
+to = "far"
+[[link]]
+from = "{server,router}"
+to = "lan"
+rate = "10GbE"
+[workload.w]
+hosts = "server"
+targets = "router"
+"#;
+    let report = report(text);
+    let points = points(&report);
+    assert!(points.contains("box"), "{points:?}");
+    assert!(!points.contains("a") && !points.contains("b"), "{points:?}");
+}

@@ -55,7 +55,7 @@ impl Fabric {
     }
 
     /// Data that the line carries in one direction, in bytes per second: the line rate without the
-    /// headers of full packets, and without those of PDUs.
+    /// headers of full packets. Headers of iSCSI PDUs count as data.
     pub fn line_bytes_per_s(self) -> f64 {
         let (rate, data, on_line) = match self {
             Fabric::Fc32 => (LineRate::Fc32.bytes_per_s(), FC_DATA, FC_FRAME + FC_GAP),

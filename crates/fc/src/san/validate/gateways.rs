@@ -8,8 +8,8 @@ use crate::san::{AttachedPort, Behind, Lab, PermittedPairs, Place, ProblemKind, 
 use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
 
-/// Reports hosts without a virtual N_Port at their gateway, and gateways whose ports in Fibre
-/// Channel have no path to the storage behind them. `pairs` are without masks.
+/// Reports hosts without a virtual N_Port at their gateway, and gateways that have no path to the
+/// storage behind them, over Fibre Channel or Ethernet. `pairs` are without masks.
 pub(super) fn check_gateways(
     lab: &Lab,
     pairs: &PermittedPairs,
@@ -41,14 +41,32 @@ pub(super) fn check_gateways(
         for host in hosts_with_own_paths(lab, storage, workload).into_iter().filter(|host| !without.contains(host)) {
             needed.extend(luns.iter().flat_map(|lun| behind(lab, (host, storage), *lun)));
         }
+        // In a simulation, commands over Fibre Channel end at the controller of the switch.
+        let has_sessions = workload.hosts.iter().any(|host| !pairs.storage_of_host(*host).contains(&storage));
         for ports in needed {
-            let Behind::Fcp(ports) = ports else { continue };
-            if let Some((kind, path, remedy)) = missing(lab, pairs, ports) {
+            let lack = match ports {
+                Behind::Fcp(ports) => missing(lab, pairs, ports),
+                Behind::Iscsi(system) if has_sessions => missing_ethernet(lab, storage, system),
+                Behind::Iscsi(_) => None,
+            };
+            if let Some((kind, path, remedy)) = lack {
                 let reason = format!("workload `{}`: the gateway `{gateway}` needs a path, but {path}", workload.name);
                 problems.add(kind, place, reason, remedy);
             }
         }
     }
+}
+
+/// Returns the reason and the remedy if Ethernet does not join a virtualization switch and the
+/// iSCSI target of a storage system.
+fn missing_ethernet(lab: &Lab, switch: u16, system: u16) -> Option<(ProblemKind, String, &'static str)> {
+    (!lab.iscsi_paths().reaches_back_end(switch, system)).then(|| {
+        (
+            ProblemKind::Unreachable,
+            format!("no path of Ethernet links leads to the iSCSI target `{}`", node_name(lab, Node::Storage(system))),
+            "link the gateway and the target to Ethernet switches that are joined by links",
+        )
+    })
 }
 
 /// Returns the hosts of a workload without a virtual N_Port at a gateway in transparent mode.
