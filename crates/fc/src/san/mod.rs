@@ -24,6 +24,7 @@ mod session_reach;
 mod subnet;
 mod switches;
 mod validate;
+mod virtual_disks;
 mod virtual_fabrics;
 mod volumes;
 
@@ -44,6 +45,7 @@ pub use session_reach::{NetworkPart, SessionReach};
 pub use subnet::{SubnetGraph, SubnetRoutes, infiniband_adapter_guid, infiniband_switch_guid, subnet_config};
 pub use switches::lab_configs;
 pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
+pub use virtual_disks::{LunOfLab, VirtualDisks};
 pub use volumes::lun_of_back_end;
 
 use crate::config::{

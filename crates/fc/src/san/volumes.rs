@@ -8,16 +8,7 @@ impl Lab {
     /// Virtual disks that a storage system presents, by LUN. A volume without a LUN in the lab gets
     /// the lowest free one.
     pub fn volumes_of(&self, storage: u16) -> BTreeMap<u16, &VolumeSpec> {
-        let own = |volume: &&VolumeSpec| volume.storage.is_some_and(|(of, _)| of == storage);
-        let volumes: Vec<&VolumeSpec> = self.live.volumes.iter().filter(own).collect();
-        let given = volumes.iter().filter_map(|volume| Some((volume.storage?.1?, *volume)));
-        let mut by_lun: BTreeMap<u16, &VolumeSpec> = given.collect();
-        for volume in volumes.iter().filter(|volume| volume.storage.is_some_and(|(_, lun)| lun.is_none())) {
-            if let Some(free) = (0..=u16::MAX).find(|lun| !by_lun.contains_key(lun)) {
-                by_lun.insert(free, volume);
-            }
-        }
-        by_lun
+        volumes_of(&self.live, storage)
     }
 
     /// LUN of a storage system, which may be a virtual disk.
@@ -29,6 +20,21 @@ impl Lab {
             Some(Lun { blocks: volume.size_bytes / u64::from(block_bytes), block_bytes })
         })
     }
+}
+
+/// Returns the virtual disks of a storage system as [`Lab::volumes_of`] does, of the settings of a
+/// lab that is not complete.
+pub(super) fn volumes_of(live: &Live, storage: u16) -> BTreeMap<u16, &VolumeSpec> {
+    let own = |volume: &&VolumeSpec| volume.storage.is_some_and(|(of, _)| of == storage);
+    let volumes: Vec<&VolumeSpec> = live.volumes.iter().filter(own).collect();
+    let given = volumes.iter().filter_map(|volume| Some((volume.storage?.1?, *volume)));
+    let mut by_lun: BTreeMap<u16, &VolumeSpec> = given.collect();
+    for volume in volumes.iter().filter(|volume| volume.storage.is_some_and(|(_, lun)| lun.is_none())) {
+        if let Some(free) = (0..=u16::MAX).find(|lun| !by_lun.contains_key(lun)) {
+            by_lun.insert(free, volume);
+        }
+    }
+    by_lun
 }
 
 /// Returns the LUN of a lab that is a back end; `None` if it is elsewhere. `live` are the settings

@@ -7,12 +7,19 @@ use super::{BAD_PERIOD, Where};
 use crate::diagnostic::Sink;
 use crate::element::Element;
 use crate::value;
-use sanloom_fc::config::{Live, MediumKind, OutOfBand, Picos, Target};
-use sanloom_fc::san::{Lab, lun_of_back_end};
+use sanloom_fc::config::{
+    EthernetLink, EthernetNode, InfinibandLink, InfinibandNode, Live, MediumKind, Node, OutOfBand, Picos, Target,
+    VolumeSpec,
+};
+use sanloom_fc::san::{Lab, VirtualDisks, lun_of_back_end};
+use sanloom_scsi::map::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Code of a pool that has too few extents for its virtual disks.
 pub(crate) const POOL_FULL: &str = "pool-full";
+
+/// Largest number of extents of the virtual disks of a metadata server, each of which costs memory.
+const MAX_EXTENTS: u64 = 1 << 22;
 
 /// Returns all metadata servers, by index of their storage system.
 pub(super) fn build(lab: &Lab, live: &Live, storage: &[Where<'_>], sink: &mut Sink) -> BTreeMap<u16, OutOfBand> {
@@ -31,20 +38,21 @@ fn server(number: u16, element: &Element<'_>, (lab, live): (&Lab, &Live), sink: 
         let reason = format!("no command passes through the metadata server `{name}`");
         sink.error(CONFLICT, &element.origin(key), reason, "remove the table, or remove `out_of_band`");
     }
-    let [retry, give_up, fence_after] = ["retry", "give_up", "fence_after"].map(time);
-    if retry == Picos::ZERO {
-        let (reason, remedy) = ("requests would be repeated all the time", "write retry = \"1s\"");
-        sink.error(BAD_PERIOD, &element.origin("out_of_band.retry"), reason, remedy);
+    if let Some(link) = link_of(lab, number) {
+        let reason = format!("`{name}` has the link `{link}`, but its network is not simulated");
+        sink.error(CONFLICT, &element.origin("out_of_band"), reason, "remove the link, or remove the table");
     }
-    for (key, limit) in [("give_up", give_up), ("fence_after", fence_after)] {
-        if limit < time("round_trip") {
-            let reason = format!("that is shorter than the round trip of {}", time("round_trip"));
-            let remedy = format!("raise {key}, or shorten `round_trip`");
+    let [retry, give_up, fence_after] = ["retry", "give_up", "fence_after"].map(time);
+    let least = Picos(time("round_trip").0.saturating_add(time("service").0));
+    for (key, limit) in [("retry", retry), ("give_up", give_up), ("fence_after", fence_after)] {
+        if limit == Picos::ZERO || limit < least {
+            let reason = format!("an answer takes {least}, the round trip and the service time, or longer");
+            let remedy = format!("raise {key}, or shorten `round_trip` and `service`");
             sink.error(BAD_PERIOD, &element.origin(&format!("out_of_band.{key}")), reason, remedy);
         }
     }
     let copy_bytes_per_s = element.bit_rate("out_of_band.copy_rate").unwrap_or(0) / 8;
-    full_pools(number, element, (lab, live), sink);
+    disks(number, element, (lab, live), sink);
     OutOfBand {
         round_trip: time("round_trip"),
         service: time("service"),
@@ -56,33 +64,73 @@ fn server(number: u16, element: &Element<'_>, (lab, live): (&Lab, &Live), sink: 
     }
 }
 
-/// Reports pools whose back ends in the lab have too few extents for the virtual disks.
-fn full_pools(number: u16, element: &Element<'_>, (lab, live): (&Lab, &Live), sink: &mut Sink) {
-    let is_own = |volume: &&sanloom_fc::config::VolumeSpec| volume.storage.is_some_and(|(of, _)| of == number);
-    let pools: BTreeSet<u16> = live.volumes.iter().filter(is_own).map(|volume| volume.pool).collect();
-    for pool in pools {
-        let Some(config) = live.pools.get(usize::from(pool)) else { continue };
-        let extent = config.extent_bytes.max(1);
-        let volumes = live.volumes.iter().filter(|volume| volume.pool == pool);
-        let wanted: u64 = volumes.map(|volume| volume.size_bytes.div_ceil(extent)).sum();
-        let back_ends = live.back_ends.iter().filter(|back_end| back_end.pool == pool);
-        // `lab.live` is not complete yet.
-        let luns = back_ends.filter_map(|back_end| lun_of(lab, live, back_end));
-        let extents: u64 = luns.map(|lun| lun.blocks.saturating_mul(lun.block_bytes.into()) / extent).sum();
-        if wanted > extents {
-            let name = value::cut(&config.name);
-            let reason = format!(
-                "the virtual disks of the pool `{name}` need {wanted} extents, but its back ends have {extents}"
-            );
-            let remedy = "add a back end whose storage system is in the lab, or shrink the virtual disks";
-            sink.error(POOL_FULL, &element.origin("out_of_band"), reason, remedy);
-        }
-    }
+/// Returns the name of a link of a storage system.
+fn link_of(lab: &Lab, storage: u16) -> Option<&str> {
+    let fc = lab.links.iter().filter(|link| link.ends.iter().any(|end| end.node == Node::Storage(storage)));
+    let is_own = |link: &&EthernetLink| link.ends.iter().any(|end| end.node == EthernetNode::Storage(storage));
+    let ethernet = lab.ethernet_links.iter().filter(is_own);
+    let is_own = |link: &&InfinibandLink| link.ends.iter().any(|end| end.node == InfinibandNode::Storage(storage));
+    let infiniband = lab.infiniband.links.iter().filter(is_own);
+    let names = fc.map(|link| &link.name).chain(ethernet.map(|link| &link.name));
+    names.chain(infiniband.map(|link| &link.name)).next().map(String::as_str)
 }
 
-fn lun_of(lab: &Lab, live: &Live, back_end: &sanloom_fc::config::BackEnd) -> Option<sanloom_fc::config::Lun> {
-    let Target { storage, lun } = lun_of_back_end(lab, live, back_end)?;
-    lab.storage.get(usize::from(storage))?.luns.get(usize::from(lun)).copied()
+/// Reports virtual disks of a server for which the back ends in the lab have no room, and back ends
+/// from which the server cannot keep a host away.
+fn disks(number: u16, element: &Element<'_>, (lab, live): (&Lab, &Live), sink: &mut Sink) {
+    let origin = element.origin("out_of_band");
+    let own = |volume: &&VolumeSpec| volume.storage.is_some_and(|(of, _)| of == number);
+    let pools: BTreeSet<u16> = live.volumes.iter().filter(own).map(|volume| volume.pool).collect();
+    let mut extents = 0_u64;
+    for (pool, config) in pools.iter().filter_map(|pool| Some((*pool, live.pools.get(usize::from(*pool))?))) {
+        let name = value::cut(&config.name);
+        let all = live.volumes.iter().filter(|volume| volume.pool == pool);
+        if let Some(other) = all.clone().find_map(|volume| volume.storage.filter(|(of, _)| *of != number)) {
+            let other = lab.storage.get(usize::from(other.0)).map_or("", |storage| storage.name.as_str());
+            let reason = format!("`{}` has virtual disks in the pool `{name}` too", value::cut(other));
+            sink.error(CONFLICT, &origin, reason, "a pool of a metadata server has no other; add a pool");
+        }
+        extents += all.map(|volume| volume.size_bytes.div_ceil(config.extent_bytes.max(1))).sum::<u64>();
+    }
+    if extents > MAX_EXTENTS {
+        let reason = format!("the virtual disks have {extents} extents, but a simulation has {MAX_EXTENTS} at most");
+        return sink.error(POOL_FULL, &origin, reason, "raise `extent` of the pool, or shrink the virtual disks");
+    }
+    // `lab.live` is not complete yet.
+    let found = VirtualDisks::new(lab, live, number);
+    for (volume, refusal) in &found.refused {
+        let volume = &live.volumes[usize::from(*volume)];
+        // The stripes of a volume are checked with the volume.
+        let (Some(pool), false) =
+            (live.pools.get(usize::from(volume.pool)), matches!(refusal, Refusal::BadStripe { .. }))
+        else {
+            continue;
+        };
+        if !pools.contains(&volume.pool) {
+            continue;
+        }
+        let reason = refusal.reason(pool.block_bytes, pool.extent_bytes);
+        let reason = format!("the volume `{}` is not possible: {reason}", value::cut(&volume.name));
+        match refusal {
+            Refusal::TooWide { .. } | Refusal::NoSpace { .. } => {
+                let remedy = "add a back end whose storage system is in the lab, or shrink the virtual disks";
+                sink.error(POOL_FULL, &origin, reason, remedy);
+            }
+            other => sink.error(CONFLICT, &origin, reason, other.remedy()),
+        }
+    }
+    for lun in found.luns.iter().filter(|lun| pools.contains(&lun.pool)) {
+        let name = value::cut(&live.back_ends[usize::from(lun.back_end)].name);
+        let block_bytes = live.pools[usize::from(lun.pool)].block_bytes;
+        if lun.block_bytes != block_bytes {
+            let reason = format!("blocks of the back end `{name}` have {} bytes, not {block_bytes}", lun.block_bytes);
+            sink.error(CONFLICT, &origin, reason, "give the pool the `block_size` of its back ends");
+        }
+        if lab.infiniband.targets.contains_key(&lun.target.storage) {
+            let reason = format!("no fence keeps hosts away that reach the back end `{name}` over SRP");
+            sink.error(CONFLICT, &origin, reason, "remove `srp` of that storage system");
+        }
+    }
 }
 
 /// Replaces virtual disks of metadata servers by their back ends. Returns the LUNs to which

@@ -28,7 +28,12 @@ pub enum HostOutput {
         /// First block of its extent.
         place: LunBlock,
     },
-    /// An access that waited has failed.
+    /// A flush that waited may go; [`HostMap::flushed`] ends it.
+    Flush {
+        /// Number of the flush.
+        token: u32,
+    },
+    /// An access or a flush that waited has failed.
     Fail {
         /// Number of the access.
         token: u32,
@@ -73,6 +78,10 @@ pub struct HostMap {
     /// Accesses in flight.
     in_flight: BTreeMap<Extent, u32>,
     wanted: BTreeMap<Extent, Wanted>,
+    /// Flushes in flight.
+    flushes: u32,
+    /// Flushes that wait until the host is registered, each with the time at which it fails.
+    held: VecDeque<(u32, Instant)>,
     /// Epoch of the last recall of each extent.
     recalled: BTreeMap<Extent, u64>,
     /// Recalls that wait for accesses in flight.
@@ -93,6 +102,8 @@ impl HostMap {
             uses: 0,
             in_flight: BTreeMap::new(),
             wanted: BTreeMap::new(),
+            flushes: 0,
+            held: VecDeque::new(),
             recalled: BTreeMap::new(),
             draining: BTreeMap::new(),
             fence: Fence::None,
@@ -137,8 +148,25 @@ impl HostMap {
         self.register_if_drained(now);
     }
 
+    /// Begins a flush, which needs no place. Returns false if the host is fenced: the flush then
+    /// waits, and [`HostOutput::Flush`] or [`HostOutput::Fail`] follows.
+    pub fn flush(&mut self, now: Instant, token: u32) -> bool {
+        let may_go = self.fence == Fence::None;
+        match may_go {
+            true => self.flushes += 1,
+            false => self.held.push_back((token, now + self.config.give_up)),
+        }
+        may_go
+    }
+
+    /// Ends a flush that was sent.
+    pub fn flushed(&mut self, now: Instant) {
+        self.flushes = self.flushes.saturating_sub(1);
+        self.register_if_drained(now);
+    }
+
     /// A back end has refused a command because the host is fenced. Call [`HostMap::ended`] for its
-    /// access too.
+    /// access, or [`HostMap::flushed`] for its flush, too.
     pub fn refused(&mut self, now: Instant) {
         if self.fence == Fence::None {
             self.entries.clear();
@@ -170,6 +198,8 @@ impl HostMap {
                     self.wanted.values_mut().for_each(|wanted| wanted.resend_at = resend_at);
                     let extents: Vec<Extent> = self.wanted.keys().copied().collect();
                     extents.into_iter().for_each(|extent| self.send(Request::Lookup(extent)));
+                    self.flushes += self.held.len() as u32;
+                    self.outputs.extend(self.held.drain(..).map(|(token, _)| HostOutput::Flush { token }));
                 }
             }
         }
@@ -194,6 +224,11 @@ impl HostMap {
             }
             !wanted.tokens.is_empty()
         });
+        while self.held.front().is_some_and(|(_, fails_at)| *fails_at <= now)
+            && let Some((token, _)) = self.held.pop_front()
+        {
+            outputs.push(HostOutput::Fail { token });
+        }
         self.outputs.extend(outputs);
         if let Fence::Registering { resend_at } = &mut self.fence
             && *resend_at <= now
@@ -212,7 +247,7 @@ impl HostMap {
             Fence::Registering { resend_at } => Some(resend_at),
             Fence::None | Fence::Draining => None,
         };
-        Instant::earliest(&[wanted, register])
+        Instant::earliest(&[wanted, register, self.held.front().map(|(_, fails_at)| *fails_at)])
     }
 
     /// Returns the next output.
@@ -260,7 +295,7 @@ impl HostMap {
     }
 
     fn register_if_drained(&mut self, now: Instant) {
-        if self.fence == Fence::Draining && self.in_flight.is_empty() {
+        if self.fence == Fence::Draining && self.in_flight.is_empty() && self.flushes == 0 {
             self.fence = Fence::Registering { resend_at: now + self.config.retry };
             self.send(Request::Register);
         }

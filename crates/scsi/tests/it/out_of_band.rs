@@ -50,6 +50,39 @@ fn grant(number: u32, place: LunBlock, epoch: u64) -> Reply {
 }
 
 #[test]
+fn a_fenced_host_registers_after_its_flushes_and_holds_others_until_then() {
+    let mut map = host(8);
+    assert!(map.flush(at(0), 1));
+    map.refused(at(1));
+    // The first flush is still in flight, so the host does not register yet.
+    assert!(!map.flush(at(1), 2));
+    assert_eq!(sent(&mut map), []);
+    map.flushed(at(2));
+    assert!(!map.flush(at(2), 1));
+    assert_eq!(sent(&mut map), [HostOutput::Send(Request::Register)]);
+    map.handle(at(3), Reply::Registered);
+    assert_eq!(sent(&mut map), [HostOutput::Flush { token: 2 }, HostOutput::Flush { token: 1 }]);
+    // Both are in flight again: the next fence waits for them.
+    map.refused(at(4));
+    map.flushed(at(5));
+    assert_eq!(sent(&mut map), []);
+    map.flushed(at(5));
+    assert_eq!(sent(&mut map), [HostOutput::Send(Request::Register)]);
+}
+
+#[test]
+fn a_flush_that_waits_fails_after_give_up() {
+    let mut map = host(8);
+    map.refused(at(0));
+    assert!(!map.flush(at(1), 7));
+    sent(&mut map);
+    map.timeout(at(200));
+    assert!(!sent(&mut map).contains(&HostOutput::Fail { token: 7 }));
+    map.timeout(at(201));
+    assert!(sent(&mut map).contains(&HostOutput::Fail { token: 7 }));
+}
+
+#[test]
 fn a_miss_asks_once_and_all_waiting_accesses_continue_with_the_answer() {
     let mut map = host(8);
     assert_eq!(map.access(at(0), 1, Extent(5)), None);
@@ -246,6 +279,7 @@ impl Bed {
                     }
                     HostOutput::Send(_) => {}
                     HostOutput::Go { token, place } => self.go(now, host, token, place),
+                    HostOutput::Flush { .. } => unreachable!("no flush was sent"),
                     HostOutput::Fail { token } => _ = self.open.remove(&token),
                 }
             }

@@ -105,6 +105,14 @@ impl IoQueue {
         Pushed::Queued(id)
     }
 
+    /// Counts a request as refused if the queue is full with `more` requests that wait elsewhere.
+    pub fn refuse_if_full(&mut self, more: u64) -> bool {
+        let full = |limit: u32| self.waiting.level() + more >= u64::from(limit);
+        let is_full = self.config.max_waiting.is_some_and(full);
+        self.counters.refused += u64::from(is_full);
+        is_full
+    }
+
     /// Returns the next command to send, if one waits and `max_outstanding` allows it. Check that a
     /// path and its HBA can accept it, then [`IoQueue::pop`] it. The result stays the same until
     /// the next push, pop or completion.

@@ -4,7 +4,7 @@ use super::MAX_HOST_HISTOGRAMS;
 use super::view::{View, buckets, latency};
 use crate::host::{PathState, Work};
 use crate::stats::LatencyHistogram;
-use crate::world::{HostNode, Path, WorkloadMeasure};
+use crate::world::{HostNode, Path, WorkloadMeasure, unfinished_requests};
 use sanloom_api::results::measure::{mean_us, per_s, s_of_ps};
 use sanloom_api::results::{
     CpuWork, HostResult, IoStats, PathResult, StreamHostResult, StreamResult, Totals, TraceResult,
@@ -58,9 +58,9 @@ impl Sums {
     }
 }
 
-fn sums_of(host: &HostNode) -> Sums {
+fn sums_of(view: &View<'_>, number: u16, host: &HostNode) -> Sums {
     let measured = &host.measured;
-    let unfinished = host.queue.requests();
+    let unfinished = unfinished_requests(view.world, number);
     Sums { offered: measured.offered, ios: measured.ios, bytes: measured.bytes, failed: measured.failed, unfinished }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
             let now = view.now_ps;
             HostResult {
                 name: config.name.clone(),
-                io: sums_of(host).io(view.measured_ps, &measured.latency, &measured.command_latency),
+                io: sums_of(view, number, host).io(view.measured_ps, &measured.latency, &measured.command_latency),
                 latency_histogram: if with_histogram { buckets(&measured.latency) } else { Vec::new() },
                 waiting: view.depth(host.queue.waiting()),
                 outstanding: view.depth(host.queue.outstanding()),
@@ -186,8 +186,8 @@ pub(super) fn totals(view: &View<'_>) -> Totals {
     let mut sums = Sums::default();
     let (mut response, mut command) = (LatencyHistogram::new(), LatencyHistogram::new());
     let mut by_direction = [LatencyHistogram::new(), LatencyHistogram::new()];
-    for host in &world.hosts.nodes {
-        sums.add(&sums_of(host));
+    for (number, host) in (0..).zip(&world.hosts.nodes) {
+        sums.add(&sums_of(view, number, host));
     }
     // Totals are merged from the workloads, because their histograms are more precise than those of
     // hosts in large labs.

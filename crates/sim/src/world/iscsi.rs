@@ -289,12 +289,17 @@ impl Around for Parts<'_> {
 
     fn submit(&mut self, net: &mut Net, storage: u16, owner: u16, io: &Io) -> Option<IoStatus> {
         let system = &mut self.storage.systems[usize::from(storage)];
-        if let Some(fences) = &mut self.storage.fences
-            && let Some(refused) = fences.arrive(&system.device, storage, owner, io)
+        if let Some(fences) = &self.storage.fences
+            && let Some(refused) = fences.refusal(&system.device, storage, io)
         {
             return Some(refused);
         }
         let refused = system.controller.submit(net.now(), owner, io);
+        if refused.is_none()
+            && let Some(fences) = &mut self.storage.fences
+        {
+            fences.accepted(&system.device, storage, owner, io);
+        }
         self.storage.arm_controller(net, storage);
         if refused.is_none()
             && let Some(switches) = &mut self.switches

@@ -75,7 +75,7 @@ pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};
 pub use measured::Measured;
 pub use notes::{Note, NoteKind, Notes};
 pub use nports::{NPorts, NodePort, Owner};
-pub(crate) use out_of_band::{MetadataCount, metadata_count, virtual_requests};
+pub(crate) use out_of_band::{MetadataCount, metadata_count, unfinished_requests, virtual_requests};
 pub use partners::ControllerCount;
 pub use path::{Path, Paths, System};
 pub use plane_faults::PlaneFaults;

@@ -266,15 +266,20 @@ impl Storage {
     }
 
     fn submit(&mut self, net: &mut Net, storage: u16, nport: u16, io: &scsi::Io) {
-        if let Some(fences) = &mut self.fences
-            && let Some(status) = fences.arrive(&self.systems[usize::from(storage)].device, storage, nport, io)
+        if let Some(fences) = &self.fences
+            && let Some(status) = fences.refusal(&self.systems[usize::from(storage)].device, storage, io)
         {
             return self.input(net, nport, Input::IoDone { tag: io.tag, status });
         }
         let controller = &mut self.systems[usize::from(storage)].controller;
         match controller.submit(net.now(), nport, io) {
             Some(refused) => self.input(net, nport, Input::IoDone { tag: io.tag, status: refused.status }),
-            None => self.arm_controller(net, storage),
+            None => {
+                if let Some(fences) = &mut self.fences {
+                    fences.accepted(&self.systems[usize::from(storage)].device, storage, nport, io);
+                }
+                self.arm_controller(net, storage);
+            }
         }
     }
 
@@ -299,7 +304,7 @@ impl Storage {
     pub(super) fn end_commands(&mut self, net: &mut Net, storage: u16, lost: Vec<Ended>) {
         for mut ended in lost {
             if let Some(fences) = &mut self.fences {
-                fences.leave(storage, &mut ended);
+                fences.end(storage, &mut ended);
             }
             self.report(net, storage, ended);
         }
@@ -322,7 +327,7 @@ impl Storage {
         }
         while let Some(mut ended) = self.systems[usize::from(storage)].controller.pop_ended(net.now()) {
             if let Some(fences) = &mut self.fences {
-                fences.leave(storage, &mut ended);
+                fences.end(storage, &mut ended);
             }
             self.systems[usize::from(storage)].count(&ended);
             self.report(net, storage, ended);

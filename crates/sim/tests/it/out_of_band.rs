@@ -151,7 +151,11 @@ to = "second"
 "#;
     let settings =
         "round_trip = \"200us\", service = \"20us\", fence_after = \"20ms\", retry = \"5ms\", copy_rate = \"80Gb/s\"";
-    let results = run(&lab(2, "500ms", settings, &format!("{load}{faults}")));
+    let text = lab(2, "500ms", settings, &format!("{load}{faults}"));
+    let late = run(&text.replace("warmup = \"0s\"", "warmup = \"300ms\""));
+    let back = late.hosts[1].io.ios_completed;
+    assert!(back > 1_000, "{back} after the cut");
+    let results = run(&text);
     let found = metadata(&results);
     assert_eq!((found.fenced, found.changes), (1, 64));
     assert!(found.refused > 0, "{found:?}");
@@ -211,6 +215,7 @@ fn requests_to_an_array_without_power_wait_for_it() {
     let results = run(&text);
     assert_eq!(results.totals.io.ios_failed, 0);
     nothing_lost(&results);
+    assert!(results.hosts[0].longest_stall_s >= 0.05, "{} s", results.hosts[0].longest_stall_s);
     let [one, two] = ["array1", "array2"].map(|name| storage(&results, name).ios_completed);
     assert!(one > 500 && two > 500, "{one} and {two}");
 }
@@ -233,6 +238,71 @@ fn a_request_across_extents_ends_with_its_last_piece() {
         nothing_lost(&results);
         assert_eq!(results.totals.io.read_bytes, results.totals.io.ios_completed * 3 * 1024 * 1024);
     }
+}
+
+#[test]
+fn a_fence_of_one_server_leaves_the_disks_of_another_alone() {
+    let load = workload("depth = 4\nsize = \"4KiB\"\nread_share = 0.5");
+    // `other` has its own pool, on second LUNs of the arrays.
+    let other = r#"
+[storage.other]
+medium = "volumes"
+out_of_band = {}
+[pool.rest]
+extent = "1MiB"
+[back_end.third]
+pool = "rest"
+host = "mover"
+target_port = "array1"
+lun = 1
+[volume.more]
+pool = "rest"
+size = "64MiB"
+storage = "other"
+[workload.more]
+hosts = "server*"
+targets = "other:lun0"
+depth = 4
+size = "4KiB"
+[[fault]]
+at = "20ms"
+kind = "metadata-cut"
+host = "server2"
+[[fault]]
+at = "25ms"
+kind = "volume-move"
+volume = "data"
+to = "second"
+"#;
+    let settings = "fence_after = \"20ms\", retry = \"5ms\", copy_rate = \"80Gb/s\"";
+    let text = lab(2, "100ms", settings, &format!("{load}{other}"));
+    let results = run(&text.replace("lun_size = \"64MiB\"", "luns = 2\nlun_size = \"64MiB\""));
+    assert_eq!(metadata(&results).fenced, 1);
+    assert_eq!(results.totals.io.ios_failed, 0);
+    nothing_lost(&results);
+}
+
+#[test]
+fn requests_that_wait_for_the_server_are_within_max_waiting_and_unfinished() {
+    let load = r#"
+[workload.open]
+hosts = "server1"
+targets = "meta:lun0"
+arrivals = "constant 20k/s"
+size = "4KiB"
+start = "20ms"
+[[fault]]
+at = "10ms"
+kind = "power-failure"
+storage = "meta"
+"#;
+    let text = lab(1, "80ms", "retry = \"5ms\"", load)
+        .replace("no_path_retry = 60 }", "no_path_retry = 60 }\nmax_waiting = 50");
+    let results = run(&text);
+    let host = &results.hosts[0];
+    assert_eq!((host.io.ios_completed, host.io.ios_unfinished), (0, 50));
+    assert_eq!(host.io.ios_offered, host.io.ios_failed + 50);
+    assert_eq!(host.ios_refused, host.io.ios_failed);
 }
 
 #[test]

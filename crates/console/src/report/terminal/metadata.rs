@@ -49,7 +49,7 @@ pub(super) fn table(out: &mut String, results: &Results, width: usize) {
             let _ = writeln!(out, "{name} fenced {hosts}; back ends refused {commands}");
         }
         if own.unanswered > 0 {
-            let _ = writeln!(out, "{} at {name} failed without an answer", plural(own.unanswered, "request"));
+            let _ = writeln!(out, "{} at {name} failed without an answer", plural(own.unanswered, "piece"));
         }
     }
 }

@@ -307,9 +307,9 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         masks: _,
         // No setting of a lab.
         registers_adapters: _,
+        out_of_band,
         // Only a simulation obeys them.
         gateways: _,
-        out_of_band: _,
     } = &new.live;
     let fixed = [
         (now.name == new.name, "the name of the lab", "a lab with another name has its own folder"),
@@ -350,6 +350,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.description == new.description, "the description"),
         (now.run == new.run, "`[run]`"),
         (now.workloads == new.workloads, "workloads"),
+        (now.live.out_of_band == *out_of_band, "`out_of_band` of storage"),
         (now.faults == new.faults, "faults"),
         (now.changes == new.changes, "scheduled changes"),
         (now.expectations == new.expectations, "expectations"),

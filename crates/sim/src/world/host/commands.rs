@@ -1,6 +1,6 @@
 //! Commands of a host from the creation of a request to its submission, and the end of a command.
 
-use super::{Hosts, Job, NO_PATH, SentCommand, Stage, tcp};
+use super::{HostNode, Hosts, Job, NO_PATH, SentCommand, Stage, tcp};
 use crate::host::{Choice, CommandId, End, Member, Pushed};
 use crate::workload::RequestOp;
 use crate::world::Env;
@@ -32,7 +32,7 @@ impl Hosts {
         node.measured.offered[0] += 1;
         node.measured.offered[1] += u64::from(request.bytes);
         self.totals.issued += 1;
-        if node.queue.outstanding().level() == 0 && node.queue.waiting().level() == 0 {
+        if node.queue.outstanding().level() == 0 && node.queue.waiting().level() == 0 && node.held == 0 {
             node.measured.last_end_ps = now;
             node.measured.outage.request(now);
         }
@@ -219,13 +219,10 @@ impl Hosts {
             out_of_band::settle(self, env, host, &mut members, good);
         }
         let node = &mut self.nodes[usize::from(host)];
-        let stall = now - node.measured.last_end_ps;
-        if stall > node.measured.longest_stall_ps {
-            node.measured.longest_stall_ps = stall;
-            node.measured.stall_began_ps = node.measured.last_end_ps;
+        // A command for pieces of requests may end without a request.
+        if !members.is_empty() {
+            request_ends(node, now, good);
         }
-        node.measured.last_end_ps = now;
-        node.measured.outage.end(now, good);
         for member in &members {
             let latency_ps = now - member.arrival_ps;
             let (bytes, write) = (u64::from(member.request.bytes), usize::from(member.request.op.is_write()));
@@ -273,13 +270,24 @@ impl Hosts {
     }
 }
 
+/// Measures the stall and the outage that the end of a request ends.
+#[inline]
+fn request_ends(node: &mut HostNode, now: u64, good: bool) {
+    let stall = now - node.measured.last_end_ps;
+    if stall > node.measured.longest_stall_ps {
+        node.measured.longest_stall_ps = stall;
+        node.measured.stall_began_ps = node.measured.last_end_ps;
+    }
+    node.measured.last_end_ps = now;
+    node.measured.outage.end(now, good);
+}
+
 /// Ends a request outside of the queue as failed.
 #[inline(never)]
 pub(in crate::world) fn fail_request(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, member: &Member) {
     let now = env.net.now();
     let node = &mut hosts.nodes[usize::from(host)];
-    node.measured.last_end_ps = now;
-    node.measured.outage.end(now, false);
+    request_ends(node, now, false);
     node.measured.failed += 1;
     hosts.totals.failed += 1;
     let (workload, stream) = &mut node.streams[member.stream as usize];

@@ -5,6 +5,7 @@ use super::{Hosts, Job, PROBE, RESET, Stage};
 use crate::host::{End, Event, Input as MultipathInput, PathState, RaisedInterrupt};
 use crate::world::Env;
 use crate::world::notes::NoteKind;
+use crate::world::out_of_band;
 use sanloom_fc::fcp::initiator::{AbortReason, Outcome};
 use sanloom_wire::cdb::status;
 
@@ -150,6 +151,7 @@ impl Hosts {
             }
             Outcome::Completed { .. } => {
                 self.release_path(host, command);
+                out_of_band::record_status(self);
                 self.end_command(env, host, command, false);
             }
             Outcome::PortGone if entry.multipath.state(sent.path) == PathState::Blocked => {

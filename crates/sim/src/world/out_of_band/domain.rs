@@ -5,10 +5,10 @@ use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Summary, TimeWeighted};
 use crate::world::ps_of;
 use sanloom_fc::config::{OutOfBand, Target};
-use sanloom_fc::san::{Lab, lun_of_back_end};
-use sanloom_scsi::map::{LunBlock, LunConfig, LunId, Map, PoolConfig, PoolId, VolumeId};
+use sanloom_fc::san::{Lab, LunOfLab, VirtualDisks};
+use sanloom_scsi::map::{LunBlock, LunId, Map, VolumeId};
 use sanloom_scsi::out_of_band::{Extent, HostConfig, HostId, HostMap, Server, ServerConfig, ServerCount, ServerLun};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Counters since the end of the warm-up.
 #[derive(Clone, Debug)]
@@ -81,17 +81,8 @@ pub(super) struct Domain {
     volumes: BTreeMap<u16, VolumeId>,
     /// Extent at each first place.
     homes: BTreeMap<LunBlock, Extent>,
-    /// Back-end LUNs of the map, each with its number in the lab and the bytes of an extent.
-    luns: Vec<BackLun>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct BackLun {
-    target: Target,
-    back_end: u16,
-    pool: u16,
-    extent_blocks: u64,
-    block_bytes: u32,
+    /// LUNs of the map.
+    luns: Vec<LunOfLab>,
 }
 
 /// Part of a request within an extent.
@@ -123,42 +114,7 @@ impl Counts {
 
 impl Domain {
     pub fn new(lab: &Lab, storage: u16, config: &OutOfBand) -> Domain {
-        let live = &lab.live;
-        let mut luns: Vec<BackLun> = Vec::new();
-        let mut configs = Vec::new();
-        for (number, back_end) in (0..).zip(&live.back_ends) {
-            let Some(target) = lun_of_back_end(lab, live, back_end) else { continue };
-            let Some(pool) = live.pools.get(usize::from(back_end.pool)) else { continue };
-            luns.push(BackLun {
-                target,
-                back_end: number,
-                pool: back_end.pool,
-                extent_blocks: (pool.extent_bytes / u64::from(pool.block_bytes.max(1))).max(1),
-                block_bytes: pool.block_bytes,
-            });
-            configs.push(LunConfig { name: back_end.name.as_str().into(), pool: PoolId(back_end.pool) });
-        }
-        let pool = |pool: &sanloom_fc::config::Pool| PoolConfig {
-            name: pool.name.as_str().into(),
-            block_bytes: pool.block_bytes,
-            extent_blocks: pool.extent_bytes / u64::from(pool.block_bytes),
-        };
-        let mut map = Map::new(live.pools.iter().map(pool).collect(), configs);
-        let blocks_of = |lun: &BackLun| lab.lun(lun.target.storage, lun.target.lun).map_or(0, |lun| lun.blocks);
-        for (lun, number) in luns.iter().zip(0..) {
-            map.reached(LunId(number), blocks_of(lun));
-        }
-        let mut volumes = BTreeMap::new();
-        let by_lun = lab.volumes_of(storage);
-        // In the order of the lab: each takes the extents that are left.
-        for volume in &live.volumes {
-            let Some((&lun, _)) = by_lun.iter().find(|(_, own)| own.name == volume.name) else { continue };
-            let blocks = lab.lun(storage, lun).map_or(0, |lun| lun.blocks);
-            if let Ok(change) = map.plan_create(&volume.name, PoolId(volume.pool), volume.shape, blocks) {
-                map.apply(change);
-                volumes.extend(map.find(&volume.name).map(|id| (lun, id)));
-            }
-        }
+        let VirtualDisks { map, luns, volumes, .. } = VirtualDisks::new(lab, &lab.live, storage);
         let mut homes = BTreeMap::new();
         for id in volumes.values() {
             let segments = map.volume(*id).map_or(&[][..], |volume| volume.layout.segments());
@@ -173,7 +129,7 @@ impl Domain {
         }
         let server_config = ServerConfig { fence_after: config.fence_after.to_span(), resend: config.retry.to_span() };
         let room =
-            |lun: &BackLun| ServerLun { extents: blocks_of(lun) / lun.extent_blocks, extent_blocks: lun.extent_blocks };
+            |lun: &LunOfLab| ServerLun { extents: lun.blocks / lun.extent_blocks, extent_blocks: lun.extent_blocks };
         let places = homes.iter().map(|(place, extent)| (*extent, *place)).collect();
         Domain {
             storage,
@@ -225,7 +181,7 @@ impl Domain {
     /// Returns the back ends of the pool of a virtual disk.
     pub fn back_ends(&self, lun: u16) -> Vec<Target> {
         let volume = self.volumes.get(&lun).and_then(|id| self.map.volume(*id));
-        let of_pool = |lun: &&BackLun| volume.is_some_and(|volume| volume.pool.0 == lun.pool);
+        let of_pool = |lun: &&LunOfLab| volume.is_some_and(|volume| volume.pool.0 == lun.pool);
         self.luns.iter().filter(of_pool).map(|lun| lun.target).collect()
     }
 
@@ -235,9 +191,11 @@ impl Domain {
         (lun.target, lun.block_bytes)
     }
 
-    /// Returns all back-end LUNs.
+    /// Returns the back ends of all pools that have virtual disks of the server.
     pub fn targets(&self) -> Vec<Target> {
-        self.luns.iter().map(|lun| lun.target).collect()
+        let pool_of = |id: &VolumeId| self.map.volume(*id).map(|volume| volume.pool.0);
+        let pools: BTreeSet<u16> = self.volumes.values().filter_map(pool_of).collect();
+        self.luns.iter().filter(|lun| pools.contains(&lun.pool)).map(|lun| lun.target).collect()
     }
 
     /// Returns the time that copying the extent at a place takes, in ps.

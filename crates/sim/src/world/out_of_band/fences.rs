@@ -36,21 +36,28 @@ impl Fences {
         Some(Box::new(Fences { hosts, ..Fences::default() }))
     }
 
-    /// Takes note of a command that arrives at a controller. Returns its result if it is refused.
+    /// Returns the result of a command that arrives at a controller, if it is refused.
     #[inline(never)]
-    pub fn arrive(&mut self, device: &Device, storage: u16, owner: u16, io: &Io) -> Option<IoStatus> {
-        let name = InitiatorName::from(device.initiator(io.nexus)?);
-        let entry = (Target { storage, lun: io.unit }, *self.hosts.get(&name)?);
-        if self.fenced.contains(&entry) {
-            return Some(REFUSED);
-        }
-        self.running.insert((storage, owner, io.tag), entry);
-        None
+    pub fn refusal(&self, device: &Device, storage: u16, io: &Io) -> Option<IoStatus> {
+        self.fenced.contains(&self.entry(device, storage, io)?).then_some(REFUSED)
     }
 
-    /// Takes note of a command that leaves a controller. One of a fenced host is refused.
+    /// Records a command that a controller has accepted.
     #[inline(never)]
-    pub fn leave(&mut self, storage: u16, ended: &mut Ended) {
+    pub fn accepted(&mut self, device: &Device, storage: u16, owner: u16, io: &Io) {
+        if let Some(entry) = self.entry(device, storage, io) {
+            self.running.insert((storage, owner, io.tag), entry);
+        }
+    }
+
+    fn entry(&self, device: &Device, storage: u16, io: &Io) -> Option<(Target, u16)> {
+        let name = InitiatorName::from(device.initiator(io.nexus)?);
+        Some((Target { storage, lun: io.unit }, *self.hosts.get(&name)?))
+    }
+
+    /// Ends a command that leaves a controller. One of a fenced host is refused.
+    #[inline(never)]
+    pub fn end(&mut self, storage: u16, ended: &mut Ended) {
         let entry = self.running.remove(&(storage, ended.nport, ended.tag));
         if entry.is_some_and(|entry| self.fenced.contains(&entry)) {
             ended.status = REFUSED;
@@ -64,8 +71,9 @@ impl Fences {
     }
 }
 
-/// Fences and admits hosts as the servers have decided.
-pub(super) fn apply(world: &mut World, own: &mut OutOfBand) {
+/// Fences and admits hosts as the servers have decided. A server fences the pools of its virtual
+/// disks; no pool has virtual disks of two servers.
+pub(super) fn execute(world: &mut World, own: &mut OutOfBand) {
     while let Some((number, host, fenced)) = own.fences.pop_front() {
         let Some(fences) = &mut world.storage.fences else { continue };
         for target in own.domains[number].targets() {

@@ -55,8 +55,10 @@ pub(super) struct OutOfBand {
     domains: Vec<Domain>,
     parents: Slab<Parent>,
     pieces: Slab<Piece>,
-    /// Pieces in the queues of hosts.
-    queued: u64,
+    /// Pieces in the queues of hosts, by host.
+    queued: BTreeMap<u16, u64>,
+    /// True if the command that ends has a status of a back end.
+    has_status: bool,
     /// Events in order of time, each with the number of its domain.
     agenda: BTreeMap<(u64, u64), (usize, Event)>,
     next_event: u64,
@@ -81,7 +83,8 @@ impl OutOfBand {
                 domains,
                 parents: Slab::default(),
                 pieces: Slab::default(),
-                queued: 0,
+                queued: BTreeMap::new(),
+                has_status: false,
                 agenda: BTreeMap::new(),
                 next_event: 0,
                 ready: VecDeque::new(),
@@ -101,7 +104,7 @@ impl OutOfBand {
     /// Returns the difference between the requests of hosts to virtual disks that have not ended,
     /// and their pieces in the queues of hosts.
     pub fn requests(&self) -> (u64, u64) {
-        (self.parents.len(), self.queued)
+        (self.parents.len(), self.queued.values().sum())
     }
 
     /// Returns the number of requests of a host and a workload that have not ended.
@@ -238,7 +241,7 @@ pub(super) fn timer(world: &mut World) {
 
 /// Applies what events have caused, and puts the state back.
 fn run(world: &mut World, mut own: Box<OutOfBand>) {
-    fences::apply(world, &mut own);
+    fences::execute(world, &mut own);
     let (hosts, mut env) = world.split_hosts();
     pieces::queue_ready(hosts, &mut env, &mut own);
     let dirty = std::mem::take(&mut own.dirty);
@@ -291,6 +294,20 @@ pub(crate) fn metadata_count(world: &World, storage: u16) -> Option<MetadataCoun
 /// streams.
 pub(crate) fn virtual_requests(world: &World, host: u16, is_of: impl Fn(u32) -> bool) -> u64 {
     world.hosts.out_of_band.as_ref().map_or(0, |own| own.requests_of(host, is_of))
+}
+
+/// Returns the number of requests of a host that have not ended, counted one by one.
+pub(crate) fn unfinished_requests(world: &World, host: u16) -> u64 {
+    let queued = world.hosts.node(host).queue.requests();
+    let Some(own) = &world.hosts.out_of_band else { return queued };
+    queued + own.requests_of(host, |_| true) - own.queued.get(&host).copied().unwrap_or(0)
+}
+
+/// Records that the command which ends next has a status of a back end: only such a command may
+/// have been refused because of a fence.
+#[inline(never)]
+pub(super) fn record_status(hosts: &mut Hosts) {
+    hosts.out_of_band.iter_mut().for_each(|own| own.has_status = true);
 }
 
 /// Switches the power of a metadata server.

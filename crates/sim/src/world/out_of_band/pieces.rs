@@ -95,6 +95,7 @@ impl OutOfBand {
                         self.placed(token, place);
                     }
                 }
+                HostOutput::Flush { token } => self.ready.push_back(token),
                 HostOutput::Fail { token } => {
                     self.domains[number].counts.unanswered += 1;
                     self.failed.push_back(token);
@@ -116,15 +117,20 @@ impl OutOfBand {
         self.ready.push_back(number);
     }
 
-    /// Looks the place of a piece up. Returns whether it waits for the map.
+    /// Looks the place of a piece up. Returns whether it waits for the server.
     fn access(&mut self, now_ps: u64, host: u16, number: u32) -> bool {
         let Some(piece) = self.pieces.get_mut(number) else { return false };
-        let Some(extent) = piece.extent else {
-            self.ready.push_back(number);
-            return false;
-        };
         (piece.since_ps, piece.waits) = (now_ps, false);
         let domain = piece.domain;
+        let Some(extent) = piece.extent else {
+            let waits = !self.domains[domain].map(HostId(host)).flush(instant_of(now_ps), number);
+            piece.waits = waits;
+            match waits {
+                true => self.drain_host(now_ps, domain, HostId(host)),
+                false => self.ready.push_back(number),
+            }
+            return waits;
+        };
         match self.domains[domain].access(now_ps, HostId(host), number, extent) {
             Some(place) => {
                 self.placed(number, place);
@@ -178,7 +184,9 @@ pub(in crate::world) fn begin(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, s
         }
     };
     let member = Member { request, arrival_ps: now_ps, stream };
-    if parts.is_empty() {
+    let node = &mut hosts.nodes[usize::from(host)];
+    // Pieces that wait for the server count against the limit of the queue.
+    if node.held > 0 && node.queue.refuse_if_full(u64::from(node.held)) || parts.is_empty() {
         fail_request(hosts, env, host, &member);
     } else {
         let parent = own.parents.insert(Parent { host, member, left: parts.len() as u32, failed: false });
@@ -206,9 +214,9 @@ pub(super) fn queue_ready(hosts: &mut Hosts, env: &mut Env<'_>, own: &mut OutOfB
             node.held -= u32::from(waited);
             own.dirty.insert(host);
             match node.queue.push(request, now_ps, PIECE | number) {
-                Pushed::Queued(_) | Pushed::Merged(_) => own.queued += 1,
+                Pushed::Queued(_) | Pushed::Merged(_) => *own.queued.entry(host).or_insert(0) += 1,
                 Pushed::Refused => {
-                    leave(own, now_ps, number);
+                    release(own, now_ps, number);
                     own.failed.push_back(number);
                 }
             }
@@ -226,11 +234,15 @@ pub(super) fn queue_ready(hosts: &mut Hosts, env: &mut Env<'_>, own: &mut OutOfB
     }
 }
 
-/// Takes note that a piece no longer uses its place.
-fn leave(own: &mut OutOfBand, now_ps: u64, number: u32) {
-    let Some(&mut Piece { extent: Some(extent), domain, parent, .. }) = own.pieces.get_mut(number) else { return };
+/// Ends the use of the place of a piece in the map of its host.
+fn release(own: &mut OutOfBand, now_ps: u64, number: u32) {
+    let Some(&mut Piece { extent, domain, parent, .. }) = own.pieces.get_mut(number) else { return };
     let Some(host) = own.parents.get_mut(parent).map(|parent| HostId(parent.host)) else { return };
-    own.domains[domain].map(host).ended(instant_of(now_ps), extent);
+    let map = own.domains[domain].map(host);
+    match extent {
+        Some(extent) => map.ended(instant_of(now_ps), extent),
+        None => map.flushed(instant_of(now_ps)),
+    }
     own.drain_host(now_ps, domain, host);
 }
 
@@ -240,6 +252,7 @@ fn leave(own: &mut OutOfBand, now_ps: u64, number: u32) {
 pub(in crate::world) fn settle(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, members: &mut Vec<Member>, good: bool) {
     let Some(mut own) = hosts.out_of_band.take() else { return };
     let now_ps = env.net.now();
+    let has_status = std::mem::take(&mut own.has_status);
     let mut ended = Vec::new();
     for member in members.drain(..) {
         if member.stream & PIECE == 0 {
@@ -247,17 +260,17 @@ pub(in crate::world) fn settle(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, 
             continue;
         }
         let number = member.stream & !PIECE;
-        own.queued -= 1;
+        own.queued.entry(host).and_modify(|queued| *queued -= 1);
         let Some(&mut Piece { domain, .. }) = own.pieces.get_mut(number) else { continue };
-        if !good && own.domains[domain].server.is_fenced(HostId(host)) {
+        if has_status && own.domains[domain].server.is_fenced(HostId(host)) {
             own.domains[domain].counts.refused += 1;
             own.domains[domain].map(HostId(host)).refused(instant_of(now_ps));
-            leave(&mut own, now_ps, number);
+            release(&mut own, now_ps, number);
             let waits = own.access(now_ps, host, number);
             hosts.nodes[usize::from(host)].held += u32::from(waits);
             continue;
         }
-        leave(&mut own, now_ps, number);
+        release(&mut own, now_ps, number);
         match own.end(number, good) {
             Some((member, failed)) if failed != good => ended.push(member),
             Some((member, _)) => fail_request(hosts, env, host, &member),
