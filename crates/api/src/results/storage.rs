@@ -83,7 +83,8 @@ pub struct GatewayResult {
 }
 
 /// Work of a metadata server, and of the maps of its hosts. A request to a virtual disk has a piece
-/// for each extent that it concerns, and each piece is a hit or a miss.
+/// for each extent that it concerns. Each piece with data is a hit or a miss, and again when it is
+/// repeated.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MetadataResult {

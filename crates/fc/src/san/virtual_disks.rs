@@ -26,7 +26,7 @@ pub struct LunOfLab {
 /// Virtual disks of a storage system, on those back ends that the lab has.
 #[derive(Debug)]
 pub struct VirtualDisks {
-    /// Map of all virtual disks of the lab. They are created in the order of the lab, so that each
+    /// Map of all virtual disks of the lab, created in the order of the lab, so that each
     /// takes extents that are left.
     pub map: Map,
     /// LUNs of the map, by [`LunId`].

@@ -44,6 +44,14 @@ pub enum UpError {
         /// Name of the storage system.
         storage: String,
     },
+    /// A storage system is a metadata server, which only a simulation has.
+    #[error(
+        "`{storage}` is a metadata server (out_of_band), which only a simulation has; remove `out_of_band`, so that commands for its virtual disks pass through it"
+    )]
+    MetadataServer {
+        /// Name of the storage system.
+        storage: String,
+    },
     /// The process cannot listen at an iSCSI portal.
     #[error("cannot listen at {address} for iSCSI: {error}; {}", portal_remedy(error))]
     Portal {

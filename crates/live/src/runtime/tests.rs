@@ -383,3 +383,32 @@ fn a_step_visits_only_the_host_port_that_has_work() {
         assert_eq!(sent(&runtime, port) - before, 1, "the reply has left the port");
     });
 }
+
+#[test]
+fn a_lab_with_a_metadata_server_is_refused_with_a_remedy() {
+    let text = r#"
+[switch.sw1]
+[storage.array]
+lun_size = "64MiB"
+iscsi = { portals = "127.0.0.1:3260" }
+[storage.meta]
+medium = "volumes"
+out_of_band = { round_trip = "200us", service = "50us" }
+[pool.disks]
+extent = "4MiB"
+[back_end.first]
+pool = "disks"
+target = "iqn.2026-11.example.sanloom:array"
+portals = "127.0.0.1:3260"
+[volume.data]
+pool = "disks"
+size = "8MiB"
+storage = "meta"
+lun = 0
+"#;
+    let refused = Runtime::up(lab("metadata", text), &Options::default()).map(drop).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("`meta` is a metadata server") && refused.contains("remove `out_of_band`"),
+        "{refused}"
+    );
+}

@@ -105,6 +105,8 @@ pub struct Server {
     luns: Vec<ServerLun>,
     map: BTreeMap<Extent, LunBlock>,
     used: BTreeSet<LunBlock>,
+    /// Extents of each LUN below the first one that may be free.
+    first_free: BTreeMap<LunId, u64>,
     epoch: u64,
     /// Registered hosts, and whether each is fenced.
     hosts: BTreeMap<HostId, bool>,
@@ -124,6 +126,7 @@ impl Server {
             luns,
             map,
             used,
+            first_free: BTreeMap::new(),
             epoch: 0,
             hosts: BTreeMap::new(),
             moves: VecDeque::new(),
@@ -251,7 +254,8 @@ impl Server {
             && let Some((extent, lun)) = self.moves.pop_front()
         {
             let Some(from) = self.place(extent) else { continue };
-            let Some(to) = self.free_place(lun).filter(|_| from.lun != lun) else {
+            let to = if from.lun == lun { None } else { self.free_place(lun) };
+            let Some(to) = to else {
                 self.count.useless += 1;
                 continue;
             };
@@ -263,11 +267,24 @@ impl Server {
         }
     }
 
-    /// Returns the lowest free place of a LUN.
-    fn free_place(&self, lun: LunId) -> Option<LunBlock> {
+    /// Returns the lowest free place of a LUN. The places below it are in use, so the next search
+    /// begins there.
+    fn free_place(&mut self, lun: LunId) -> Option<LunBlock> {
         let ServerLun { extents, extent_blocks } = *self.luns.get(usize::from(lun.0))?;
-        let places = (0..extents).map(|number| LunBlock { lun, lba: number * extent_blocks });
-        places.into_iter().find(|place| !self.used.contains(place))
+        let first = self.first_free.entry(lun).or_default();
+        let used = |number: &u64| self.used.contains(&LunBlock { lun, lba: number * extent_blocks });
+        *first = (*first..extents).find(|number| !used(number)).unwrap_or(extents);
+        (*first < extents).then_some(LunBlock { lun, lba: *first * extent_blocks })
+    }
+
+    /// Makes a place free again.
+    fn release(&mut self, place: LunBlock) {
+        self.used.remove(&place);
+        if let Some(lun) = self.luns.get(usize::from(place.lun.0))
+            && let Some(first) = self.first_free.get_mut(&place.lun)
+        {
+            *first = (*first).min(place.lba / lun.extent_blocks.max(1));
+        }
     }
 
     /// Sends the recall of the change in progress to all hosts that are not fenced.
@@ -290,7 +307,7 @@ impl Server {
         let is_due = |change: &mut Change| change.epoch == epoch && change.stage == Stage::Copying;
         let Some(Change { extent, to, .. }) = self.change.take_if(is_due) else { return };
         if let Some(from) = self.map.insert(extent, to) {
-            self.used.remove(&from);
+            self.release(from);
         }
         self.count.committed += 1;
         self.outputs.push_back(ServerOutput::Committed { epoch, extent });

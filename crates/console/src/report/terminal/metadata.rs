@@ -44,6 +44,10 @@ pub(super) fn table(out: &mut String, results: &Results, width: usize) {
             let (mean, longest) = (own.change_mean_us, own.change_max_us);
             let _ = writeln!(out, "Changes at {name} took {mean:.1} us on average and {longest:.1} us at most");
         }
+        if own.useless_moves > 0 {
+            let moves = plural(own.useless_moves, "move");
+            let _ = writeln!(out, "{moves} at {name} had no effect: the data were there, or the back end had no room");
+        }
         if own.fenced > 0 {
             let (hosts, commands) = (plural(own.fenced, "host"), plural(own.refused, "command"));
             let _ = writeln!(out, "{name} fenced {hosts}; back ends refused {commands}");

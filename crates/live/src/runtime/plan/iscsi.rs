@@ -26,6 +26,9 @@ pub(super) fn portal_groups(lab: &Lab, storage: u16) -> Vec<u16> {
 impl Builder<'_> {
     pub(super) fn make_iscsi(&mut self) -> Result<(), UpError> {
         let lab = self.instance.lab.clone();
+        if let Some(&storage) = lab.live.out_of_band.keys().next() {
+            return Err(UpError::MetadataServer { storage: lab.storage[usize::from(storage)].name.clone() });
+        }
         let mut node = Node::default();
         let (mut behind, mut portals) = (Vec::new(), Vec::<PortalPlan>::new());
         for (system, storage) in served(&lab, &self.instance.lab_switches).into_iter().enumerate() {
