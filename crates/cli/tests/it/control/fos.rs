@@ -17,6 +17,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const MORE: &str = r#"
 [storage.disk3]
@@ -35,10 +36,12 @@ to = "sw2"
 const PORTS: [(&str, &str); 3] =
     [("H1", "50:25:a0:00:00:00:10:01"), ("H2", "50:25:a0:00:00:00:20:01"), ("H3", "50:25:a0:00:00:00:30:01")];
 
-/// Address of the first switch in the test with this number.
-pub(super) fn address_of(number: u8) -> String {
-    let id = std::process::id();
-    format!("127.{}.{}.{}", 2 + id / 256 % 200, id % 256, number * 8 + 1)
+/// Address of the first switch of a lab. Each call has a /24 of its own, also among test programs
+/// that run at the same time, because a switch takes the address after that of the one before it.
+pub(super) fn own_address() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let net = std::process::id() * 64 + NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("127.{}.{}.1", 2 + net / 256 % 200, net % 256)
 }
 
 /// A lab of two switches with their interfaces.
@@ -50,20 +53,19 @@ pub(super) struct Managed {
 }
 
 impl Managed {
-    /// Starts the lab. Each test has addresses of its own.
-    pub fn start(name: &str, number: u8, port: Option<u16>, more: &[&str]) -> Managed {
-        Managed::start_with(name, number, port, more, |_| {})
+    /// Starts the lab at addresses of its own; `ADDRESS` in `more` is replaced by the first one.
+    pub fn start(name: &str, port: Option<u16>, more: &[&str]) -> Managed {
+        Managed::start_with(name, port, more, |_| {})
     }
 
     /// The same after `prepare` has written files into the folder of the lab.
-    pub fn start_with(name: &str, number: u8, port: Option<u16>, more: &[&str], prepare: impl Fn(&Path)) -> Managed {
-        Managed::start_wide(name, number, port, more, None, prepare)
+    pub fn start_with(name: &str, port: Option<u16>, more: &[&str], prepare: impl Fn(&Path)) -> Managed {
+        Managed::start_wide(name, port, more, None, prepare)
     }
 
     /// The same with switches that have this number of ports.
     pub fn start_wide(
         name: &str,
-        number: u8,
         port: Option<u16>,
         more: &[&str],
         ports: Option<u32>,
@@ -71,23 +73,16 @@ impl Managed {
     ) -> Managed {
         let ports = ports.map(|ports| format!("ports = {ports}\n")).unwrap_or_default();
         let lab = two_disks(&format!("[switch.\"sw{{1..2}}\"]\ndomain = 1\n{ports}"), "sw1") + MORE;
-        let managed = Managed::start_lab(name, number, port, more, &lab, prepare);
+        let managed = Managed::start_lab(name, port, more, &lab, prepare);
         managed.instance.wait("three devices", |instance| instance.zones("sw1").ports.len() == 3);
         managed
     }
 
     /// The same for another lab.
-    pub fn start_lab(
-        name: &str,
-        number: u8,
-        port: Option<u16>,
-        more: &[&str],
-        lab: &str,
-        prepare: impl Fn(&Path),
-    ) -> Managed {
-        let address = address_of(number);
+    pub fn start_lab(name: &str, port: Option<u16>, more: &[&str], lab: &str, prepare: impl Fn(&Path)) -> Managed {
+        let address = own_address();
         let listen = port.map_or(address.clone(), |port| format!("{address}:{port}"));
-        let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
+        let more: Vec<String> = more.iter().map(|word| word.replace("ADDRESS", &address)).collect();
         let instance = Instance::start_under(name, lab, |lab, folder| {
             prepare(folder);
             let mut command = Command::new(SANLOOM);
@@ -190,7 +185,7 @@ const JSON: [&str; 2] = ["Accept: application/yang-data+json", "Content-Type: ap
 /// Conversation 3.1: pyfos creates an alias and saves it.
 #[test]
 fn the_conversation_of_pyfos_creates_an_alias_and_saves_it() {
-    let mut lab = Managed::start("fos-pyfos", 1, Some(18_080), &[]);
+    let mut lab = Managed::start("fos-pyfos", Some(18_080), &[]);
     let token = lab.login();
     let switch = lab.send("GET /rest/running/brocade-fibrechannel-switch/fibrechannel-switch", &[&token], "");
     assert_eq!(switch.tree().child("fibrechannel-switch").unwrap().leaf("firmware-version").unwrap(), "v9.1.1");
@@ -253,7 +248,7 @@ fn the_conversation_of_pyfos_creates_an_alias_and_saves_it() {
 /// Conversations 3.3 and 3.4: JSON, `vf-id`, path keys and old addresses.
 #[test]
 fn json_path_keys_and_old_addresses_change_the_same_database() {
-    let mut lab = Managed::start("fos-json", 2, Some(18_080), &["--fos-old"]);
+    let mut lab = Managed::start("fos-json", Some(18_080), &["--fos-old"]);
     let token = lab.login();
     let fields = [&token[..], JSON[0], JSON[1]];
     let sum = || lab.instance.zones("sw1").checksum;
@@ -309,7 +304,7 @@ fn json_path_keys_and_old_addresses_change_the_same_database() {
 
 #[test]
 fn the_console_prints_the_shapes_that_parsers_need() {
-    let mut lab = Managed::start("fos-console", 3, Some(18_080), &[]);
+    let mut lab = Managed::start("fos-console", Some(18_080), &[]);
     let console = |line: &str| lab.instance.run(&format!("console LAB sw2 {line}")).good();
     let fabric = console("fabricshow");
     let principals: Vec<&str> = fabric.lines().filter(|line| line.contains(">\"")).collect();
@@ -369,7 +364,7 @@ fn the_console_prints_the_shapes_that_parsers_need() {
 
 #[test]
 fn zone_commands_print_nothing_and_ask_before_they_change_the_fabric() {
-    let mut lab = Managed::start("fos-zones", 4, Some(18_080), &[]);
+    let mut lab = Managed::start("fos-zones", Some(18_080), &[]);
     let session = |switch: &str, lines: &str| {
         let lab_file = lab.instance.path("lab.toml");
         let mut process = Command::new(SANLOOM);
@@ -410,7 +405,7 @@ fn zone_commands_print_nothing_and_ask_before_they_change_the_fabric() {
 #[needs("pyfos")]
 #[test]
 fn scripts_of_pyfos_run_unchanged() {
-    let mut lab = Managed::start("fos-scripts", 5, None, &[]);
+    let mut lab = Managed::start("fos-scripts", None, &[]);
     run_scripts(&lab);
     lab.instance.stop();
 }

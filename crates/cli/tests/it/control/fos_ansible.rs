@@ -196,7 +196,7 @@ impl Play<'_> {
 
 #[test]
 fn the_facts_and_a_second_run_of_the_tasks_of_ansible_change_nothing() {
-    let mut lab = Managed::start("fos-ansible", 11, Some(18_080), &[]);
+    let mut lab = Managed::start("fos-ansible", Some(18_080), &[]);
     let before = lab.state();
     let play = Play::start(&lab);
     let facts: BTreeMap<&str, Element> = FACTS.map(|path| (path, play.get(path))).into();

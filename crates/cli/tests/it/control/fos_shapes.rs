@@ -266,7 +266,7 @@ fn fits(shape: &[&str], lines: &[&str]) -> bool {
 
 #[test]
 fn every_command_has_a_known_shape() {
-    let mut lab = Managed::start("fos-shapes", 6, Some(18_080), &[]);
+    let mut lab = Managed::start("fos-shapes", Some(18_080), &[]);
     let mut process = Command::new(SANLOOM);
     let process = process.args(["console", &lab.instance.path("lab.toml"), "sw2"]);
     let mut process = process.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

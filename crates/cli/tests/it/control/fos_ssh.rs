@@ -15,8 +15,8 @@ use std::time::Instant;
 const HTTP: u16 = 18_080;
 const SSH: u16 = HTTP + 2;
 
-fn start(name: &str, number: u8, prepare: impl Fn(&Path)) -> Managed {
-    Managed::start_with(name, number, Some(HTTP), &["--fos-ssh"], prepare)
+fn start(name: &str, prepare: impl Fn(&Path)) -> Managed {
+    Managed::start_with(name, Some(HTTP), &["--fos-ssh"], prepare)
 }
 
 /// Runs a script of `tests/ssh` with address, port, password and further arguments.
@@ -64,7 +64,7 @@ fn text(output: &Output) -> String {
 #[needs("ssh", "ssh-keygen")]
 #[test]
 fn openssh_logs_in_with_password_and_key_and_runs_commands() {
-    let mut lab = start("ssh-openssh", 7, make_key);
+    let mut lab = start("ssh-openssh", make_key);
     let (address, password) = (lab.address.clone(), lab.password.clone());
     let by_password = openssh(&lab, Some(&password), &address, &["switchname; nsallshow"]);
     assert!(by_password.status.success(), "{by_password:?}");
@@ -109,7 +109,7 @@ const MAX_GROWTH_KIB: u64 = 64 << 10;
 #[needs("ssh", "ssh-keygen")]
 #[test]
 fn a_flood_of_clients_leaves_the_memory_bounded_and_the_fabric_as_it_is() {
-    let mut lab = start("ssh-flood", 13, make_key);
+    let mut lab = start("ssh-flood", make_key);
     let before = (lab.state(), memory_kib(&lab));
     let clients: Vec<TcpStream> = (0..400)
         .map(|number| {
@@ -146,7 +146,7 @@ fn processor_s(lab: &Managed) -> f64 {
 #[needs("ssh", "ssh-keygen")]
 #[test]
 fn answers_over_1000_ports_are_complete_and_within_a_second() {
-    let mut lab = Managed::start_wide("ssh-wide", 12, Some(HTTP), &["--fos-ssh"], Some(1_000), make_key);
+    let mut lab = Managed::start_wide("ssh-wide", Some(HTTP), &["--fos-ssh"], Some(1_000), make_key);
     let judge = |what: &str, seconds: f64| {
         eprintln!("{what}: {seconds:.3} s");
         assert!(std::env::var_os("SANLOOM_TIMED").is_none() || seconds < 1.0, "{what}: {seconds:.3} s");
@@ -176,7 +176,7 @@ fn answers_over_1000_ports_are_complete_and_within_a_second() {
 #[needs("ssh-clients")]
 #[test]
 fn netmiko_finds_the_prompt_and_runs_commands_and_a_configuration() {
-    let mut lab = start("ssh-netmiko", 8, |_| {});
+    let mut lab = start("ssh-netmiko", |_| {});
     python(&lab, "netmiko_shell.py", &[]);
     assert!(lab.state().contains("alias a1 H1"), "{:?}", lab.state());
     lab.instance.stop();
@@ -185,7 +185,7 @@ fn netmiko_finds_the_prompt_and_runs_commands_and_a_configuration() {
 #[needs("ssh-clients")]
 #[test]
 fn the_zone_driver_of_the_volume_service_adds_and_deletes_zones() {
-    let mut lab = start("ssh-cinder", 9, |_| {});
+    let mut lab = start("ssh-cinder", |_| {});
     let folder = lab.instance.folder.display().to_string();
     let before = lab.state();
     python(&lab, "cinder_zones.py", &[&folder, "50:25:a0:00:00:00:10:01", "50:25:a0:00:00:00:30:01"]);
@@ -200,7 +200,7 @@ fn the_zone_driver_of_the_volume_service_adds_and_deletes_zones() {
 #[needs("ssh-clients")]
 #[test]
 fn the_conversation_of_an_exporter_is_read_by_its_rules() {
-    let mut lab = start("ssh-exporter", 10, |_| {});
+    let mut lab = start("ssh-exporter", |_| {});
     python(&lab, "exporter.py", &[]);
     lab.instance.stop();
 }

@@ -1,7 +1,7 @@
 //! NX-API of the switches of a running lab: the modules of Ansible, conversations of other clients,
 //! virtual fabrics, and hostile clients.
 
-use super::fos::{Managed, address_of};
+use super::fos::{Managed, own_address};
 use crate::control::instance::Instance;
 use crate::sanloom::SANLOOM;
 use base64::Engine;
@@ -23,9 +23,9 @@ const FOS: u16 = 18_080;
 const HTTP: u16 = 18_090;
 const SNMP: u16 = 18_161;
 
-fn start(name: &str, number: u8) -> Managed {
-    let listen = format!("{}:{HTTP}", address_of(number));
-    Managed::start(name, number, Some(FOS), &["--nxapi", &listen])
+fn start(name: &str) -> Managed {
+    let listen = format!("ADDRESS:{HTTP}");
+    Managed::start(name, Some(FOS), &["--nxapi", &listen])
 }
 
 fn ins_at(port: u16, lab: &Managed, kind: &str, input: &str) -> Value {
@@ -109,7 +109,7 @@ const PLAY: &str = r#"
 #[needs("ansible")]
 #[test]
 fn the_modules_of_ansible_run_unchanged_and_a_second_run_changes_nothing() {
-    let mut lab = start("nxapi-ansible", 20);
+    let mut lab = start("nxapi-ansible");
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/ansible");
     lab.instance.write("play.yml", PLAY);
     let inventory = format!(
@@ -177,7 +177,7 @@ for wrong, error in [(own, NXAPICommandError), (device("wrong"), NXAPIAuthError)
 #[needs("ansible")]
 #[test]
 fn calls_of_nxapi_plumbing_return_values_text_and_errors() {
-    let mut lab = start("nxapi-calls", 29);
+    let mut lab = start("nxapi-calls");
     let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/ansible/bin/python");
     let mut script = Command::new(python);
     script.args(["-W", "ignore", "-c", CALLS, &lab.address, &HTTP.to_string(), &lab.password]);
@@ -190,7 +190,7 @@ fn calls_of_nxapi_plumbing_return_values_text_and_errors() {
 /// The messages that the zoning module sends, with its patterns.
 #[test]
 fn the_basic_mode_needs_no_commit_and_the_enhanced_mode_keeps_changes_until_one() {
-    let mut lab = start("nxapi-modes", 21);
+    let mut lab = start("nxapi-modes");
     let (h1, h3) = ("pwwn 50:25:a0:00:00:00:10:01", "pwwn 50:25:a0:00:00:00:30:01");
     configure(
         &lab,
@@ -242,7 +242,7 @@ fn the_basic_mode_needs_no_commit_and_the_enhanced_mode_keeps_changes_until_one(
 
 #[test]
 fn objects_without_members_wait_for_their_first_member() {
-    let mut lab = start("nxapi-empty", 22);
+    let mut lab = start("nxapi-empty");
     let before = lab.state();
     configure(&lab, &["zone name later vsan 1", "zoneset name set vsan 1", "fcalias name group vsan 1"]);
     assert_eq!(lab.state(), before);
@@ -290,7 +290,7 @@ fn objects_without_members_wait_for_their_first_member() {
 
 #[test]
 fn device_aliases_wait_for_their_commit_and_smart_zones_have_targets_and_initiators() {
-    let mut lab = start("nxapi-alias", 23);
+    let mut lab = start("nxapi-alias");
     configure(&lab, &["device-alias database", "device-alias name a1 pwwn 50:25:a0:0:0:0:10:1"]);
     assert!(show(&lab, "show device-alias status").contains("Locked By:- User \"CLI/SNMPv3:admin\" SWWN 10:00:"));
     assert_eq!(show(&lab, "show device-alias database"), "There are no entries in the database\n");
@@ -333,7 +333,7 @@ fn device_aliases_wait_for_their_commit_and_smart_zones_have_targets_and_initiat
 /// The importer of real configurations reads what the interface prints.
 #[test]
 fn a_running_configuration_is_imported_with_the_same_zones() {
-    let mut lab = start("nxapi-import", 24);
+    let mut lab = start("nxapi-import");
     configure(
         &lab,
         &[
@@ -406,7 +406,7 @@ fn second(lab: &Managed, command: &str) -> String {
 #[needs("curl")]
 #[test]
 fn each_virtual_fabric_of_a_chassis_is_a_vsan_with_its_own_zones() {
-    let address = address_of(25);
+    let address = own_address();
     let lab = include_str!("../../../../../examples/virtual-fabrics.toml");
     let mut instance = Instance::start_under("nxapi-vsan", lab, |lab, _| {
         let mut command = Command::new(SANLOOM);
@@ -483,7 +483,7 @@ fn memory_kib(id: u32) -> u64 {
 #[needs("qemu-io")]
 #[test]
 fn hostile_clients_leave_the_memory_bounded_and_lose_no_io_of_a_host() {
-    let address = address_of(26);
+    let address = own_address();
     let (http, snmp) = (format!("{address}:{HTTP}"), format!("{address}:{SNMP}"));
     let mut instance = Instance::start_under("nxapi-hostile", HOSTS, |lab, _| {
         let mut command = Command::new(SANLOOM);

@@ -41,7 +41,7 @@ fn node(instance: &Instance, name: &str) -> NodeRow {
 #[needs("pyfos")]
 #[test]
 fn scripts_of_pyfos_run_against_a_simulation_as_against_a_running_lab() {
-    let mut lab = Managed::start("simulated-pyfos", 21, None, &["--simulated"]);
+    let mut lab = Managed::start("simulated-pyfos", None, &["--simulated"]);
     run_scripts(&lab);
     lab.instance.stop();
 }
@@ -49,7 +49,7 @@ fn scripts_of_pyfos_run_against_a_simulation_as_against_a_running_lab() {
 #[needs("ssh-clients")]
 #[test]
 fn netmiko_runs_its_commands_against_a_simulation() {
-    let mut lab = Managed::start("simulated-ssh", 22, Some(HTTP), &["--simulated", "--fos-ssh"]);
+    let mut lab = Managed::start("simulated-ssh", Some(HTTP), &["--simulated", "--fos-ssh"]);
     python(&lab, "netmiko_shell.py", &[]);
     assert!(lab.state().contains("alias a1 H1"), "{:?}", lab.state());
     lab.instance.stop();
@@ -57,13 +57,13 @@ fn netmiko_runs_its_commands_against_a_simulation() {
 
 /// A simulation of `examples/automation.toml`. Each switch has an address of its own; the requests
 /// go to that of the core.
-fn automation(name: &str, number: u8, more: &[&str]) -> Managed {
+fn automation(name: &str, more: &[&str]) -> Managed {
     let head = example("automation.toml");
     // The core first, so that it has the first address.
     let (edges, core) = ("[switch.\"edge{1..18}\"]\nports = 48\n", "[switch.core]\nports = 384\n");
     let swapped = head.replace(&format!("{edges}\n{core}"), &format!("{core}\n{edges}"));
     assert_ne!(swapped, head);
-    Managed::start_lab(name, number, Some(HTTP), &[&["--simulated"], more].concat(), &swapped, |_| {})
+    Managed::start_lab(name, Some(HTTP), &[&["--simulated"], more].concat(), &swapped, |_| {})
 }
 
 fn get(lab: &Managed, token: &str, path: &str) -> Response {
@@ -78,7 +78,7 @@ fn leaf(element: &Element, name: &str) -> String {
 
 #[test]
 fn a_simulation_of_1000_ports_is_complete_in_rest_and_its_statistics_move() {
-    let mut lab = automation("simulated-wide", 23, &["--pace", "2"]);
+    let mut lab = automation("simulated-wide", &["--pace", "2"]);
     let token = lab.login();
     let all = ports(&lab.instance);
     assert_eq!(all.len(), 1_248, "ports with a link");
@@ -109,7 +109,7 @@ fn a_simulation_of_1000_ports_is_complete_in_rest_and_its_statistics_move() {
 
 #[test]
 fn requests_change_a_simulation_at_a_virtual_time_that_the_log_tells() {
-    let mut lab = automation("simulated-change", 24, &[]);
+    let mut lab = automation("simulated-change", &[]);
     let token = lab.login();
     // A port of an edge goes down, and with it the peer.
     assert_eq!(node(&lab.instance, "esx1:0").light, Some(true));

@@ -1,6 +1,6 @@
 //! SNMP of the switches of a running lab, with Net-SNMP as the client.
 
-use super::fos::{Managed, address_of};
+use super::fos::Managed;
 use sanloom_api::view::{Table, View};
 use sanloom_test_support::needs;
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::process::{Command, Output, Stdio};
 const PORT: u16 = 18_161;
 const COMMUNITY: &str = "secret-word";
 
-fn start(name: &str, number: u8) -> Managed {
-    let listen = format!("{}:{PORT}", address_of(number));
-    Managed::start(name, number, Some(18_080), &["--snmp", &listen, "--snmp-community", COMMUNITY])
+fn start(name: &str) -> Managed {
+    let listen = format!("ADDRESS:{PORT}");
+    Managed::start(name, Some(18_080), &["--snmp", &listen, "--snmp-community", COMMUNITY])
 }
 
 fn run(lab: &Managed, program: &str, community: &str, more: &[&str]) -> Output {
@@ -38,7 +38,7 @@ fn walk(lab: &Managed, program: &str, more: &[&str]) -> Vec<(Vec<u32>, String)> 
 #[needs("snmpwalk")]
 #[test]
 fn walks_visit_the_whole_tree_in_order_and_their_counters_are_those_of_the_views() {
-    let mut lab = start("snmp-walk", 27);
+    let mut lab = start("snmp-walk");
     // Neighbours exchange frames now and then, so the views before and after bound the counters.
     let ports = || {
         let view: View = serde_json::from_str(&lab.instance.run("show LAB ports --live --json").good()).unwrap();
@@ -90,7 +90,7 @@ fn walks_visit_the_whole_tree_in_order_and_their_counters_are_those_of_the_views
 #[needs("snmpwalk")]
 #[test]
 fn changes_other_communities_and_other_versions_are_refused() {
-    let mut lab = start("snmp-refused", 28);
+    let mut lab = start("snmp-refused");
     let name = ".1.3.6.1.2.1.1.5.0";
     assert!(run(&lab, "snmpget", COMMUNITY, &[name]).status.success());
     let set = run(&lab, "snmpset", COMMUNITY, &[name, "s", "other"]);
