@@ -1,6 +1,6 @@
 //! Gateways of a lab, and the storage behind them: [`behind`].
 
-use super::{IscsiPaths, Lab};
+use super::{IscsiPaths, Lab, storage_of_iscsi, storage_of_port};
 use crate::config::{BackEndTarget, EthernetNode, FcpBackEnd, GatewayMode, Host, MediumKind};
 use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
@@ -65,10 +65,9 @@ pub fn behind(lab: &Lab, (host, storage): (u16, u16), lun: u16) -> Vec<Behind> {
 }
 
 fn path_of(lab: &Lab, target: &BackEndTarget) -> Option<Behind> {
-    let is_known = |name: Wwpn| lab.storage.iter().any(|system| system.ports.iter().any(|port| port.wwpn == name));
     match target {
         BackEndTarget::Fcp(FcpBackEnd { initiator, target }) => {
-            is_known(*target).then_some(Behind::Fcp([*initiator, *target]))
+            storage_of_port(lab, *target).map(|_| Behind::Fcp([*initiator, *target]))
         }
         BackEndTarget::Iscsi(_) => iscsi_back_end(lab, target).map(|(storage, _)| Behind::Iscsi(storage)),
     }
@@ -78,7 +77,7 @@ fn path_of(lab: &Lab, target: &BackEndTarget) -> Option<Behind> {
 /// `None` for another target, and for one outside of the lab.
 pub fn iscsi_back_end(lab: &Lab, target: &BackEndTarget) -> Option<(u16, u16)> {
     let BackEndTarget::Iscsi(target) = target else { return None };
-    let (&storage, config) = lab.live.iscsi.iter().find(|(_, config)| config.name == target.name)?;
+    let (storage, config) = storage_of_iscsi(&lab.live, &target.name)?;
     let portal = config.portals.iter().position(|portal| target.portals.contains(portal)).unwrap_or(0);
     Some((storage, portal as u16))
 }

@@ -46,7 +46,7 @@ pub use subnet::{SubnetGraph, SubnetRoutes, infiniband_adapter_guid, infiniband_
 pub use switches::lab_configs;
 pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 pub use virtual_disks::{LunOfLab, VirtualDisks};
-pub use volumes::lun_of_back_end;
+pub use volumes::{back_end_luns, lun_of_back_end, storage_of_iscsi, storage_of_port};
 
 use crate::config::{
     ArbitratedLoop, EthernetLink, EthernetSwitch, Fault, Host, Infiniband, Link, Live, Picos, Priority, Storage,

@@ -1,7 +1,7 @@
 //! Virtual disks on the back ends of a lab: [`VirtualDisks`].
 
 use super::Lab;
-use super::volumes::{lun_of_back_end, volumes_of};
+use super::volumes::{back_end_luns, volumes_of};
 use crate::config::{Live, Pool, Target};
 use sanloom_scsi::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Refusal, VolumeId};
 use std::collections::BTreeMap;
@@ -38,23 +38,21 @@ pub struct VirtualDisks {
 }
 
 impl VirtualDisks {
-    /// Creates the virtual disks of a lab. `live` are the settings of the lab.
-    pub fn new(lab: &Lab, live: &Live, storage: u16) -> VirtualDisks {
+    /// Creates the virtual disks of a lab. `live` are the settings of the lab. Back ends that
+    /// `is_reached` refuses have a number in the map, but no extents.
+    pub fn new(lab: &Lab, live: &Live, storage: u16, is_reached: impl Fn(&LunOfLab) -> bool) -> VirtualDisks {
         let extent_blocks = |pool: &Pool| (pool.extent_bytes / u64::from(pool.block_bytes.max(1))).max(1);
         let mut luns = Vec::new();
         let mut configs = Vec::new();
-        for (number, back_end) in (0..).zip(&live.back_ends) {
-            let Some(target) = lun_of_back_end(lab, live, back_end) else { continue };
-            let own =
-                lab.storage.get(usize::from(target.storage)).and_then(|own| own.luns.get(usize::from(target.lun)));
-            let (Some(own), Some(pool)) = (own, live.pools.get(usize::from(back_end.pool))) else { continue };
+        for (number, target, lun) in back_end_luns(lab, live) {
+            let back_end = &live.back_ends[usize::from(number)];
             luns.push(LunOfLab {
                 target,
                 back_end: number,
                 pool: back_end.pool,
-                blocks: own.blocks,
-                block_bytes: own.block_bytes,
-                extent_blocks: extent_blocks(pool),
+                blocks: lun.blocks,
+                block_bytes: lun.block_bytes,
+                extent_blocks: extent_blocks(&live.pools[usize::from(back_end.pool)]),
             });
             configs.push(LunConfig { name: back_end.name.as_str().into(), pool: PoolId(back_end.pool) });
         }
@@ -64,7 +62,7 @@ impl VirtualDisks {
             extent_blocks: extent_blocks(pool),
         };
         let mut map = Map::new(live.pools.iter().map(pool).collect(), configs);
-        for (lun, number) in luns.iter().zip(0..) {
+        for (lun, number) in luns.iter().zip(0..).filter(|(lun, _)| is_reached(lun)) {
             map.reached(LunId(number), lun.blocks);
         }
         let mut refused = Vec::new();

@@ -1,7 +1,8 @@
 //! LUNs of a lab, with those that are virtual disks.
 
 use super::Lab;
-use crate::config::{BackEnd, BackEndTarget, Live, Lun, Storage, Target, VolumeSpec};
+use crate::config::{BackEnd, BackEndTarget, Iscsi, Live, Lun, Target, VolumeSpec};
+use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
 
 impl Lab {
@@ -37,21 +38,37 @@ pub(super) fn volumes_of(live: &Live, storage: u16) -> BTreeMap<u16, &VolumeSpec
     by_lun
 }
 
+/// Returns the storage system of a lab with a port.
+pub fn storage_of_port(lab: &Lab, port: Wwpn) -> Option<u16> {
+    let owner = lab.storage.iter().position(|storage| storage.ports.iter().any(|own| own.wwpn == port))?;
+    Some(owner as u16)
+}
+
+/// Returns the storage system with an iSCSI target, and its settings there.
+pub fn storage_of_iscsi<'a>(live: &'a Live, name: &str) -> Option<(u16, &'a Iscsi)> {
+    live.iscsi.iter().find(|(_, config)| config.name == name).map(|(storage, config)| (*storage, config))
+}
+
 /// Returns the LUN of a lab that is a back end; `None` if it is elsewhere. `live` are the settings
 /// of the lab.
 pub fn lun_of_back_end(lab: &Lab, live: &Live, back_end: &BackEnd) -> Option<Target> {
     let storage = match &back_end.target {
-        BackEndTarget::Iscsi(target) => {
-            let own = live.iscsi.iter().find(|(_, config)| config.name == target.name);
-            own.map(|(storage, _)| *storage)
-        }
-        BackEndTarget::Fcp(ports) => {
-            let is_own = |storage: &Storage| storage.ports.iter().any(|own| own.wwpn == ports.target);
-            lab.storage.iter().position(is_own).map(|storage| storage as u16)
-        }
+        BackEndTarget::Iscsi(target) => storage_of_iscsi(live, &target.name)?.0,
+        BackEndTarget::Fcp(ports) => storage_of_port(lab, ports.target)?,
     };
-    let (storage, lun) = (storage?, back_end.lun);
     // A virtual disk is no back end.
     let luns = &lab.storage.get(usize::from(storage))?.luns;
-    (usize::from(lun) < luns.len()).then_some(Target { storage, lun })
+    (usize::from(back_end.lun) < luns.len()).then_some(Target { storage, lun: back_end.lun })
+}
+
+/// Returns the back ends that are LUNs of a lab, each with its index in [`Live::back_ends`]. Their
+/// order is that of [`VirtualDisks::luns`](super::VirtualDisks::luns). `live` are the settings of
+/// the lab.
+pub fn back_end_luns<'a>(lab: &'a Lab, live: &'a Live) -> impl Iterator<Item = (u16, Target, Lun)> + 'a {
+    (0..).zip(&live.back_ends).filter_map(|(number, back_end)| {
+        let target = lun_of_back_end(lab, live, back_end)?;
+        let lun = *lab.storage.get(usize::from(target.storage))?.luns.get(usize::from(target.lun))?;
+        live.pools.get(usize::from(back_end.pool))?;
+        Some((number, target, lun))
+    })
 }

@@ -97,7 +97,7 @@ fn disks(number: u16, element: &Element<'_>, (lab, live): (&Lab, &Live), sink: &
         return sink.error(POOL_FULL, &origin, reason, "raise `extent` of the pool, or shrink the virtual disks");
     }
     // `lab.live` is not complete yet.
-    let found = VirtualDisks::new(lab, live, number);
+    let found = VirtualDisks::new(lab, live, number, |_| true);
     for (volume, refusal) in &found.refused {
         let volume = &live.volumes[usize::from(*volume)];
         // The stripes of a volume are checked with the volume.

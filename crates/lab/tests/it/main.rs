@@ -9,4 +9,5 @@ mod topology;
 mod topology_gateways;
 mod topology_ipoib;
 mod topology_storage;
+mod virtual_disks;
 mod zone_edits;

@@ -3,11 +3,11 @@
 use crate::iscsi::{Machine, SessionSeen};
 use crate::view;
 use crate::world::World;
-use crate::world::volumes::{BackPath, BackSeen, SwitchSeen, has_volumes, owner_of, virtualization};
+use crate::world::volumes::{BackPath, BackSeen, SwitchSeen, has_volumes, virtualization};
 use sanloom_api::view::build::{LiveWhich, storage};
 use sanloom_api::view::{CounterRow, CountersView, LunRow, LunsView, Table};
 use sanloom_api::volume::{PathRow, PathsView, PortalRow, Served, SessionRow, SessionsView, VolumesView};
-use sanloom_fc::san::EthernetInterface;
+use sanloom_fc::san::{EthernetInterface, storage_of_port};
 
 /// Returns a table of storage.
 pub(super) fn table(world: &World, which: LiveWhich) -> Option<Table> {
@@ -51,16 +51,17 @@ pub(super) fn volumes(world: &World, name: Option<&str>) -> VolumesView {
             let lun = units.iter().position(|volume| *volume == Some(id))? as u16;
             Some(Served { storage: world.lab.storage[usize::from(storage)].name.clone(), lun: Some(lun) })
         };
-        let VolumesView { volumes, pools } = storage::volumes(&world.lab, volumes, name, served);
-        all.volumes.extend(volumes);
-        all.pools = match all.pools.is_empty() {
-            true => pools,
-            // Each switch uses its own extents of the same pools.
-            false => {
-                all.pools.iter_mut().zip(&pools).for_each(|(pool, more)| pool.used += more.used);
-                all.pools
-            }
+        // Each switch has the map of the whole lab, and lists the virtual disks that it presents.
+        // The first one lists also those that no storage system presents.
+        let is_first = all.pools.is_empty();
+        let spare = |name: &str| {
+            is_first && world.lab.live.volumes.iter().any(|spec| spec.name == name && spec.storage.is_none())
         };
+        let VolumesView { volumes, pools } = storage::volumes(&world.lab, volumes, name, served);
+        all.volumes.extend(volumes.into_iter().filter(|row| row.served.is_some() || spare(&row.name)));
+        if is_first {
+            all.pools = pools;
+        }
     }
     all
 }
@@ -74,6 +75,7 @@ fn paths(world: &World) -> PathsView {
         for ((id, lun), BackSeen { path, lun: number, block_bytes }) in map.luns().zip(back_ends) {
             let usage = map.lun_use(id);
             let lost = |what: &str| format!("the {what} is lost, or its login has not ended");
+            let Some(path) = path else { continue };
             let (storage, row) = match path {
                 BackPath::Session(session) => {
                     let Some(seen) = sessions.get(session as usize) else { continue };
@@ -97,7 +99,7 @@ fn paths(world: &World) -> PathsView {
                         trouble: if port_id.is_some() { String::new() } else { lost("path") },
                         ..PathRow::default()
                     };
-                    (owner_of(&world.lab, target), row)
+                    (storage_of_port(&world.lab, target), row)
                 }
             };
             let blocks = storage.and_then(|storage| world.lab.lun(storage, number)).map_or(0, |lun| lun.blocks);

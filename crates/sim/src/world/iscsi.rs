@@ -190,9 +190,10 @@ fn session(lab: &Lab, (host, hba): (u16, u16), storage: u16, way: &IpWay) -> Opt
 /// host and back-end target.
 fn links(lab: &Lab, paths: &IscsiPaths<'_>, hosts: &[SessionPlan]) -> Vec<SessionPlan> {
     let mut links = Vec::new();
+    let sessions = volumes::sessions(lab);
     for (number, host) in (0..).zip(hosts) {
         let forwards = lab.live.iscsi.get(&host.storage).is_some_and(|own| own.forward);
-        let backs = volumes::sessions(lab).into_iter().filter(|back| forwards && back.switch == host.storage);
+        let backs = sessions.iter().copied().filter(|back| forwards && back.switch == host.storage);
         for (at, back) in (0..).zip(backs) {
             let Some(plan) = back_session(lab, paths, back) else { continue };
             let (units, elsewhere) = volumes::units_of(lab, back);

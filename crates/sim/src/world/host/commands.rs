@@ -16,6 +16,16 @@ use sanloom_wire::lun;
 /// Without the delay, simulated time would not advance.
 const FAILED_AT_ONCE_PS: u64 = 1_000_000_000;
 
+/// How a command has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::world) enum CommandEnd {
+    Good,
+    /// It failed with a status of the target.
+    Status,
+    /// It failed because nothing reaches the target.
+    Lost,
+}
+
 impl Hosts {
     /// Creates the next request of a stream.
     pub(super) fn create_request(&mut self, env: &mut Env<'_>, host: u16, stream: u32) {
@@ -205,7 +215,8 @@ impl Hosts {
     }
 
     /// Ends a command and its requests, as completed or failed.
-    pub(super) fn end_command(&mut self, env: &mut Env<'_>, host: u16, command: u32, good: bool) {
+    pub(super) fn end_command(&mut self, env: &mut Env<'_>, host: u16, command: u32, end: CommandEnd) {
+        let good = end == CommandEnd::Good;
         let now = env.net.now();
         let start = env.start_ps;
         let node = &mut self.nodes[usize::from(host)];
@@ -216,7 +227,7 @@ impl Hosts {
         members.clear();
         node.queue.complete(CommandId(command), now, |member| members.push(member));
         if self.out_of_band.is_some() {
-            out_of_band::settle(self, env, host, &mut members, good);
+            out_of_band::settle(self, env, host, &mut members, end);
         }
         let node = &mut self.nodes[usize::from(host)];
         // A command for pieces of requests may end without a request.

@@ -1,11 +1,11 @@
 //! Completions of commands, from the initiator through the interrupt to the host.
 
+use super::commands::CommandEnd;
 use super::hosts::Completion;
 use super::{Hosts, Job, PROBE, RESET, Stage};
 use crate::host::{End, Event, Input as MultipathInput, PathState, RaisedInterrupt};
 use crate::world::Env;
 use crate::world::notes::NoteKind;
-use crate::world::out_of_band;
 use sanloom_fc::fcp::initiator::{AbortReason, Outcome};
 use sanloom_wire::cdb::status;
 
@@ -131,7 +131,7 @@ impl Hosts {
                 self.windows.release(sent.plane, sent.bytes);
                 let node = &mut self.nodes[usize::from(host)];
                 node.measured.command_latency.record_ps(now - sent.sent_ps);
-                self.end_command(env, host, command, true);
+                self.end_command(env, host, command, CommandEnd::Good);
             }
             Outcome::Completed { status: status @ (status::TASK_SET_FULL | status::BUSY), .. } => {
                 self.command_refused(env, host, command, status == status::TASK_SET_FULL);
@@ -151,8 +151,7 @@ impl Hosts {
             }
             Outcome::Completed { .. } => {
                 self.release_path(host, command);
-                out_of_band::record_status(self);
-                self.end_command(env, host, command, false);
+                self.end_command(env, host, command, CommandEnd::Status);
             }
             Outcome::PortGone if entry.multipath.state(sent.path) == PathState::Blocked => {
                 node.commands[command as usize].stage = Stage::PortLost;

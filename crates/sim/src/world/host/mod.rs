@@ -13,7 +13,7 @@ mod tcp;
 mod windows;
 
 pub(super) use agenda::Due;
-pub(super) use commands::fail_request;
+pub(super) use commands::{CommandEnd, fail_request};
 pub use hosts::{Hosts, LoggedRequest, RequestLog};
 pub(super) use hosts::{HostsPlan, transmit_frame};
 pub(super) use iscsi_hba::handle_pdu;

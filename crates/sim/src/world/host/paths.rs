@@ -1,6 +1,7 @@
 //! Path changes of a host: state changes, commands without a path, and commands that change their
 //! path.
 
+use super::commands::CommandEnd;
 use super::{Hosts, Job, NO_PATH, PROBE, Stage, TRIAL, tcp};
 use crate::host::{Choice, CommandId, Event, Input as MultipathInput, Output as MultipathOutput, PathState};
 use crate::world::Env;
@@ -133,7 +134,7 @@ impl Hosts {
                     self.nodes[usize::from(host)].unparked.push_back(command);
                     self.send_unparked(env, host);
                 }
-                MultipathOutput::Fail(command) => self.end_command(env, host, command, false),
+                MultipathOutput::Fail(command) => self.end_command(env, host, command, CommandEnd::Lost),
             }
         }
         let node = &mut self.nodes[usize::from(host)];

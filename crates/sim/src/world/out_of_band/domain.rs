@@ -114,7 +114,7 @@ impl Counts {
 
 impl Domain {
     pub fn new(lab: &Lab, storage: u16, config: &OutOfBand) -> Domain {
-        let VirtualDisks { map, luns, volumes, .. } = VirtualDisks::new(lab, &lab.live, storage);
+        let VirtualDisks { map, luns, volumes, .. } = VirtualDisks::new(lab, &lab.live, storage, |_| true);
         let mut homes = BTreeMap::new();
         for id in volumes.values() {
             let segments = map.volume(*id).map_or(&[][..], |volume| volume.layout.segments());

@@ -24,10 +24,11 @@ use super::host::Hosts;
 use super::{Env, World, instant_of};
 use crate::net::NEVER;
 use domain::Domain;
-use pieces::{Parent, Piece, Slab};
+use pieces::{Parent, Piece};
 use sanloom_fc::config::OutOfBandFault;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::out_of_band::{HostId, Reply, Request, ServerInput, ServerOutput};
+use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bit of a stream number that marks a piece of a request.
@@ -57,8 +58,6 @@ pub(super) struct OutOfBand {
     pieces: Slab<Piece>,
     /// Pieces in the queues of hosts, by host.
     queued: BTreeMap<u16, u64>,
-    /// True if the command that ends has a status of a back end.
-    has_status: bool,
     /// Events in order of time, each with the number of its domain.
     agenda: BTreeMap<(u64, u64), (usize, Event)>,
     next_event: u64,
@@ -81,10 +80,9 @@ impl OutOfBand {
         (!domains.is_empty()).then(|| {
             Box::new(OutOfBand {
                 domains,
-                parents: Slab::default(),
-                pieces: Slab::default(),
+                parents: Slab::new(),
+                pieces: Slab::new(),
                 queued: BTreeMap::new(),
-                has_status: false,
                 agenda: BTreeMap::new(),
                 next_event: 0,
                 ready: VecDeque::new(),
@@ -104,12 +102,12 @@ impl OutOfBand {
     /// Returns the difference between the requests of hosts to virtual disks that have not ended,
     /// and their pieces in the queues of hosts.
     pub fn requests(&self) -> (u64, u64) {
-        (self.parents.len(), self.queued.values().sum())
+        (self.parents.len() as u64, self.queued.values().sum())
     }
 
     /// Returns the number of requests of a host and a workload that have not ended.
     pub fn requests_of(&self, host: u16, is_of: impl Fn(u32) -> bool) -> u64 {
-        self.parents.iter().filter(|parent| parent.host == host && is_of(parent.member.stream)).count() as u64
+        self.parents.iter().filter(|(_, parent)| parent.host == host && is_of(parent.member.stream)).count() as u64
     }
 
     /// Restarts the counters at the end of the warm-up.
@@ -301,13 +299,6 @@ pub(crate) fn unfinished_requests(world: &World, host: u16) -> u64 {
     let queued = world.hosts.node(host).queue.requests();
     let Some(own) = &world.hosts.out_of_band else { return queued };
     queued + own.requests_of(host, |_| true) - own.queued.get(&host).copied().unwrap_or(0)
-}
-
-/// Records that the command which ends next has a status of a back end: only such a command may
-/// have been refused because of a fence.
-#[inline(never)]
-pub(super) fn record_status(hosts: &mut Hosts) {
-    hosts.out_of_band.iter_mut().for_each(|own| own.has_status = true);
 }
 
 /// Switches the power of a metadata server.

@@ -4,7 +4,7 @@ use super::{Event, OutOfBand, PIECE, put_back};
 use crate::host::{Member, Pushed};
 use crate::workload::{Request, RequestOp};
 use crate::world::Env;
-use crate::world::host::{Hosts, fail_request};
+use crate::world::host::{CommandEnd, Hosts, fail_request};
 use crate::world::instant_of;
 use sanloom_fc::config::Target;
 use sanloom_scsi::map::LunBlock;
@@ -23,7 +23,7 @@ pub(super) struct Parent {
 /// A piece of a request that has not ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    parent: u32,
+    parent: usize,
     domain: usize,
     /// `None`: the piece needs no place, because it flushes a whole LUN.
     extent: Option<Extent>,
@@ -37,51 +37,6 @@ pub(super) struct Piece {
     waits: bool,
 }
 
-/// Entries with numbers that are reused.
-pub(super) struct Slab<T> {
-    entries: Vec<Option<T>>,
-    free: Vec<u32>,
-}
-
-impl<T> Default for Slab<T> {
-    fn default() -> Slab<T> {
-        Slab { entries: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T> Slab<T> {
-    fn insert(&mut self, entry: T) -> u32 {
-        match self.free.pop() {
-            Some(number) => {
-                self.entries[number as usize] = Some(entry);
-                number
-            }
-            None => {
-                self.entries.push(Some(entry));
-                self.entries.len() as u32 - 1
-            }
-        }
-    }
-
-    fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        self.entries.get_mut(number as usize)?.as_mut()
-    }
-
-    fn remove(&mut self, number: u32) -> Option<T> {
-        let entry = self.entries.get_mut(number as usize)?.take();
-        self.free.extend(entry.is_some().then_some(number));
-        entry
-    }
-
-    pub fn len(&self) -> u64 {
-        (self.entries.len() - self.free.len()) as u64
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter().flatten()
-    }
-}
-
 impl OutOfBand {
     /// Sends the messages of a host, and collects the pieces that may continue.
     pub(super) fn drain_host(&mut self, now_ps: u64, number: usize, host: HostId) {
@@ -89,7 +44,7 @@ impl OutOfBand {
             match output {
                 HostOutput::Send(request) => self.send(now_ps, number, host, request),
                 HostOutput::Go { token, place } => {
-                    if let Some(piece) = self.pieces.get_mut(token) {
+                    if let Some(piece) = self.pieces.get_mut(token as usize) {
                         let latency_ps = now_ps - piece.since_ps;
                         self.domains[number].counts.miss_latency.record_ps(latency_ps);
                         self.placed(token, place);
@@ -109,7 +64,7 @@ impl OutOfBand {
 
     /// Completes the request of a piece whose place is known.
     fn placed(&mut self, number: u32, place: LunBlock) {
-        let Some(piece) = self.pieces.get_mut(number) else { return };
+        let Some(piece) = self.pieces.get_mut(number as usize) else { return };
         let (target, block_bytes) = self.domains[piece.domain].target(place);
         piece.request.lba = place.lba + piece.offset;
         piece.request.bytes = piece.request.blocks * block_bytes;
@@ -119,7 +74,7 @@ impl OutOfBand {
 
     /// Looks the place of a piece up. Returns whether it waits for the server.
     fn access(&mut self, now_ps: u64, host: u16, number: u32) -> bool {
-        let Some(piece) = self.pieces.get_mut(number) else { return false };
+        let Some(piece) = self.pieces.get_mut(number as usize) else { return false };
         (piece.since_ps, piece.waits) = (now_ps, false);
         let domain = piece.domain;
         let Some(extent) = piece.extent else {
@@ -146,14 +101,14 @@ impl OutOfBand {
 
     /// Ends a piece. Returns its request, and whether that has failed, if this was the last piece.
     fn end(&mut self, number: u32, good: bool) -> Option<(Member, bool)> {
-        let piece = self.pieces.remove(number)?;
+        let piece = self.pieces.try_remove(number as usize)?;
         let parent = self.parents.get_mut(piece.parent)?;
         parent.left -= 1;
         parent.failed |= !good;
         if parent.left > 0 {
             return None;
         }
-        let parent = self.parents.remove(piece.parent)?;
+        let parent = self.parents.try_remove(piece.parent)?;
         Some((parent.member, parent.failed))
     }
 }
@@ -191,7 +146,7 @@ pub(in crate::world) fn begin(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, s
     } else {
         let parent = own.parents.insert(Parent { host, member, left: parts.len() as u32, failed: false });
         for piece in parts {
-            let piece = own.pieces.insert(Piece { parent, ..piece });
+            let piece = own.pieces.insert(Piece { parent, ..piece }) as u32;
             let waits = own.access(now_ps, host, piece);
             hosts.nodes[usize::from(host)].held += u32::from(waits);
         }
@@ -207,7 +162,7 @@ pub(super) fn queue_ready(hosts: &mut Hosts, env: &mut Env<'_>, own: &mut OutOfB
     let now_ps = env.net.now();
     loop {
         if let Some(number) = own.ready.pop_front() {
-            let Some(piece) = own.pieces.get_mut(number) else { continue };
+            let Some(piece) = own.pieces.get_mut(number as usize) else { continue };
             let (request, waited) = (piece.request, std::mem::take(&mut piece.waits));
             let Some(host) = own.parents.get_mut(piece.parent).map(|parent| parent.host) else { continue };
             let node = &mut hosts.nodes[usize::from(host)];
@@ -221,7 +176,7 @@ pub(super) fn queue_ready(hosts: &mut Hosts, env: &mut Env<'_>, own: &mut OutOfB
                 }
             }
         } else if let Some(number) = own.failed.pop_front() {
-            let Some(piece) = own.pieces.get_mut(number) else { continue };
+            let Some(piece) = own.pieces.get_mut(number as usize) else { continue };
             let waited = std::mem::take(&mut piece.waits);
             let Some(host) = own.parents.get_mut(piece.parent).map(|parent| parent.host) else { continue };
             hosts.nodes[usize::from(host)].held -= u32::from(waited);
@@ -236,7 +191,7 @@ pub(super) fn queue_ready(hosts: &mut Hosts, env: &mut Env<'_>, own: &mut OutOfB
 
 /// Ends the use of the place of a piece in the map of its host.
 fn release(own: &mut OutOfBand, now_ps: u64, number: u32) {
-    let Some(&mut Piece { extent, domain, parent, .. }) = own.pieces.get_mut(number) else { return };
+    let Some(&mut Piece { extent, domain, parent, .. }) = own.pieces.get_mut(number as usize) else { return };
     let Some(host) = own.parents.get_mut(parent).map(|parent| HostId(parent.host)) else { return };
     let map = own.domains[domain].map(host);
     match extent {
@@ -249,35 +204,45 @@ fn release(own: &mut OutOfBand, now_ps: u64, number: u32) {
 /// Replaces the pieces of a command that has ended by the requests that end with them. Requests
 /// that failed before their last piece ended well are failed here.
 #[inline(never)]
-pub(in crate::world) fn settle(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, members: &mut Vec<Member>, good: bool) {
+pub(in crate::world) fn settle(
+    hosts: &mut Hosts,
+    env: &mut Env<'_>,
+    host: u16,
+    members: &mut Vec<Member>,
+    end: CommandEnd,
+) {
     let Some(mut own) = hosts.out_of_band.take() else { return };
     let now_ps = env.net.now();
-    let has_status = std::mem::take(&mut own.has_status);
-    let mut ended = Vec::new();
-    for member in members.drain(..) {
+    members.retain_mut(|member| {
         if member.stream & PIECE == 0 {
-            ended.push(member);
-            continue;
+            return true;
         }
         let number = member.stream & !PIECE;
         own.queued.entry(host).and_modify(|queued| *queued -= 1);
-        let Some(&mut Piece { domain, .. }) = own.pieces.get_mut(number) else { continue };
-        if has_status && own.domains[domain].server.is_fenced(HostId(host)) {
+        let Some(&mut Piece { domain, .. }) = own.pieces.get_mut(number as usize) else { return false };
+        // Only a command with a status may have been refused because of a fence.
+        if end == CommandEnd::Status && own.domains[domain].server.is_fenced(HostId(host)) {
             own.domains[domain].counts.refused += 1;
             own.domains[domain].map(HostId(host)).refused(instant_of(now_ps));
             release(&mut own, now_ps, number);
             let waits = own.access(now_ps, host, number);
             hosts.nodes[usize::from(host)].held += u32::from(waits);
-            continue;
+            return false;
         }
         release(&mut own, now_ps, number);
+        let good = end == CommandEnd::Good;
         match own.end(number, good) {
-            Some((member, failed)) if failed != good => ended.push(member),
-            Some((member, _)) => fail_request(hosts, env, host, &member),
-            None => {}
+            Some((request, failed)) if failed != good => {
+                *member = request;
+                true
+            }
+            Some((request, _)) => {
+                fail_request(hosts, env, host, &request);
+                false
+            }
+            None => false,
         }
-    }
-    *members = ended;
+    });
     queue_ready(hosts, env, &mut own);
     own.dirty.clear();
     put_back(hosts, env, own);

@@ -15,7 +15,6 @@ mod seen;
 mod switch;
 
 pub(crate) use seen::{BackPath, BackSeen, SwitchSeen, virtualization};
-pub(crate) use switch::owner_of;
 pub(super) use switch::units_of;
 
 use super::World;
@@ -363,7 +362,7 @@ impl Switches {
         match event {
             Event::Down(_) => {}
             Event::Up(_) => {
-                self.repeat(storage, |_, back| matches!(back.route, Route::Session(own) if own == session));
+                self.repeat(storage, |_, back| matches!(back.route, Some(Route::Session(own)) if own == session));
             }
             Event::Done { tag, outcome, .. } => self.answered(net, storage, tag & !AGAIN, outcome),
         }
@@ -397,7 +396,7 @@ impl Switches {
                 let storage: Vec<u16> = self.switches.keys().copied().collect();
                 for storage in storage {
                     self.repeat(storage, |own, back| {
-                        own == Some(nport) && matches!(back.route, Route::Fabric(_, name) if name == target)
+                        own == Some(nport) && matches!(back.route, Some(Route::Fabric(_, name)) if name == target)
                     });
                 }
             }
@@ -481,8 +480,10 @@ impl Switches {
         let Some(switch) = self.switches.get(&storage) else { return };
         let Some((pending, command)) = switch.command(tag) else { return };
         match switch.luns[usize::from(pending.lun.0)].route {
-            Route::Session(session) => self.orders.push_back((session, Order::Submit(command))),
-            Route::Fabric(_, target) => {
+            // No extent is at a back end that is not reached, so no request goes there.
+            None => {}
+            Some(Route::Session(session)) => self.orders.push_back((session, Order::Submit(command))),
+            Some(Route::Fabric(_, target)) => {
                 let job = switch.jobs.get(&pending.job);
                 let arrived = job.and_then(|job| switch.data.get(&(job.owner, job.io.tag)).copied());
                 // Without a report, all data of a write have arrived with its command.

@@ -23,7 +23,7 @@ pub(crate) struct SwitchSeen<'a> {
 /// A LUN of a back end.
 #[derive(Clone, Copy)]
 pub(crate) struct BackSeen {
-    pub path: BackPath,
+    pub path: Option<BackPath>,
     pub lun: u16,
     pub block_bytes: u32,
 }
@@ -40,11 +40,11 @@ pub(crate) enum BackPath {
 /// Returns the virtualization switches of a world, in the order of the storage systems.
 pub(crate) fn virtualization(world: &World) -> impl Iterator<Item = SwitchSeen<'_>> {
     let switches = world.switches.iter().flat_map(|switches| &switches.switches);
-    let path = |lun: &BackLun| match lun.route {
-        Route::Session(session) => BackPath::Session(session),
+    let path = |lun: &BackLun| match lun.route? {
+        Route::Session(session) => Some(BackPath::Session(session)),
         Route::Fabric(nport, target) => {
             let port_id = nport.and_then(|nport| relay::logged_in_to(&world.hosts, nport, target));
-            BackPath::Fabric(target, port_id)
+            Some(BackPath::Fabric(target, port_id))
         }
     };
     switches.filter(|(storage, _)| has_volumes(&world.lab, **storage)).map(move |(&storage, switch)| SwitchSeen {

@@ -3,11 +3,11 @@
 use super::{AGAIN, BackSession};
 use crate::host::FifoServer;
 use sanloom_fc::config::{BackEndTarget, Gateway, GatewayMode};
-use sanloom_fc::san::{Lab, iscsi_back_end};
+use sanloom_fc::san::{Lab, LunOfLab, VirtualDisks, back_end_luns};
 use sanloom_scsi::disk::{Op, Request, WriteCache};
 use sanloom_scsi::iscsi::forward::BackUnit;
 use sanloom_scsi::iscsi::initiator::Command;
-use sanloom_scsi::map::{LunConfig, LunId, Map, PoolConfig, PoolId, VolumeId};
+use sanloom_scsi::map::{LunId, Map, VolumeId};
 use sanloom_scsi::scsi::{DataDirection, Io, IoOp, IoTag};
 use sanloom_scsi::volume::Volumes;
 use sanloom_wire::cdb::Cdb;
@@ -37,7 +37,8 @@ pub(super) enum Route {
 
 /// A LUN of a back end.
 pub(super) struct BackLun {
-    pub(super) route: Route,
+    /// `None`: the gateway does not reach it, so that no virtual disk has an extent there.
+    pub(super) route: Option<Route>,
     pub(super) lun: u16,
     pub(super) block_bytes: u32,
     /// Time for which requests wait for a lost path, in ps.
@@ -144,58 +145,35 @@ impl Switch {
         nport: &dyn Fn(Wwpn) -> Option<u16>,
     ) -> Switch {
         let gateway = lab.live.gateways.get(&number).cloned().unwrap_or_default();
-        let pool = |pool: &sanloom_fc::config::Pool| PoolConfig {
-            name: pool.name.as_str().into(),
-            block_bytes: pool.block_bytes,
-            extent_blocks: pool.extent_bytes / u64::from(pool.block_bytes),
-        };
         let mut luns = Vec::new();
-        let mut configs = Vec::new();
-        let mut sizes = Vec::new();
         if let Some(ports) = gateway.through {
             let own = if gateway.mode == GatewayMode::Proxy { nport(ports.initiator) } else { None };
             let lun = |(number, lun): (u16, &sanloom_fc::config::Lun)| BackLun {
-                route: Route::Fabric(own, ports.target),
+                route: Some(Route::Fabric(own, ports.target)),
                 lun: number,
                 block_bytes: lun.block_bytes,
                 retry_ps: 0,
             };
             luns.extend((0..).zip(&lab.storage[usize::from(number)].luns).map(lun));
         }
-        for back_end in lab.live.back_ends.iter().filter(|_| gateway.through.is_none()) {
-            let (storage, route) = match &back_end.target {
-                BackEndTarget::Iscsi(_) => {
-                    let Some((storage, _)) = iscsi_back_end(lab, &back_end.target) else { continue };
-                    (storage, session(storage).map(Route::Session))
-                }
-                BackEndTarget::Fcp(ports) => {
-                    let Some(storage) = owner_of(lab, ports.target) else { continue };
-                    (storage, nport(ports.initiator).map(|own| Route::Fabric(Some(own), ports.target)))
-                }
-            };
-            let (Some(route), Some(lun)) = (route, lab.lun(storage, back_end.lun)) else { continue };
-            let (block_bytes, retry_ps) = (lun.block_bytes, back_end.retry_for.0);
-            luns.push(BackLun { route, lun: back_end.lun, block_bytes, retry_ps });
-            configs.push(LunConfig { name: back_end.name.as_str().into(), pool: PoolId(back_end.pool) });
-            sizes.push(lun.blocks);
-        }
-        let mut map = Map::new(lab.live.pools.iter().map(pool).collect(), configs);
-        for (lun, blocks) in (0..).zip(sizes) {
-            map.reached(LunId(lun), blocks);
-        }
-        let mut units = Vec::new();
-        // In the order of the lab, as the live program creates them: each takes the extents that
-        // are left.
-        let by_lun = lab.volumes_of(number);
-        let lun_of = |name: &str| by_lun.iter().find(|(_, own)| own.name == name).map(|(lun, _)| *lun);
-        for volume in &lab.live.volumes {
-            let Some(lun) = lun_of(&volume.name) else { continue };
-            let blocks = lab.lun(number, lun).map_or(0, |lun| lun.blocks);
-            if let Ok(change) = map.plan_create(&volume.name, PoolId(volume.pool), volume.shape, blocks) {
-                map.apply(change);
+        let route_to = |lun: &LunOfLab| match &lab.live.back_ends[usize::from(lun.back_end)].target {
+            BackEndTarget::Iscsi(_) => session(lun.target.storage).map(Route::Session),
+            BackEndTarget::Fcp(ports) => nport(ports.initiator).map(|own| Route::Fabric(Some(own), ports.target)),
+        };
+        let (mut map, mut units) = (Map::new(Vec::new(), Vec::new()), Vec::new());
+        if gateway.through.is_none() {
+            let disks = VirtualDisks::new(lab, &lab.live, number, |lun| route_to(lun).is_some());
+            luns.extend(disks.luns.iter().map(|lun| BackLun {
+                route: route_to(lun),
+                lun: lun.target.lun,
+                block_bytes: lun.block_bytes,
+                retry_ps: lab.live.back_ends[usize::from(lun.back_end)].retry_for.0,
+            }));
+            for (lun, volume) in disks.volumes {
                 units.resize(units.len().max(usize::from(lun) + 1), None);
-                units[usize::from(lun)] = map.find(&volume.name);
+                units[usize::from(lun)] = Some(volume);
             }
+            map = disks.map;
         }
         let virtual_port = |own: &sanloom_fc::config::GatewayHost| {
             let name = lab.hosts.get(usize::from(own.port))?.hbas.first()?.wwpn;
@@ -251,7 +229,7 @@ impl Switch {
     /// Returns the N_Port of a request; `None` for a session of iSCSI, and for a host without a
     /// virtual N_Port.
     pub(super) fn nport_of(&self, pending: &Pending) -> Option<u16> {
-        match self.luns.get(usize::from(pending.lun.0))?.route {
+        match self.luns.get(usize::from(pending.lun.0))?.route? {
             Route::Session(_) => None,
             Route::Fabric(Some(own), _) => Some(own),
             Route::Fabric(None, _) => self.jobs.get(&pending.job)?.nport,
@@ -279,29 +257,15 @@ impl Switch {
 /// iSCSI target.
 pub(in crate::world) fn units_of(lab: &Lab, back: BackSession) -> (Vec<BackUnit>, Vec<LunId>) {
     let (mut units, mut elsewhere) = (Vec::new(), Vec::new());
-    let mut id = 0;
-    for back_end in &lab.live.back_ends {
-        let storage = match &back_end.target {
-            BackEndTarget::Iscsi(_) => iscsi_back_end(lab, &back_end.target).map(|(storage, _)| storage),
-            BackEndTarget::Fcp(ports) => owner_of(lab, ports.target),
-        };
-        // The map of the switch has the LUNs that the lab has.
-        let Some(storage) = storage.filter(|storage| lab.lun(*storage, back_end.lun).is_some()) else { continue };
-        match &back_end.target {
+    for (id, (back_end, target, _)) in (0..).zip(back_end_luns(lab, &lab.live)) {
+        match lab.live.back_ends[usize::from(back_end)].target {
             BackEndTarget::Fcp(_) => elsewhere.push(LunId(id)),
-            BackEndTarget::Iscsi(_) if storage == back.storage => {
-                let lun = lun::to_bytes(back_end.lun).unwrap_or_default();
+            BackEndTarget::Iscsi(_) if target.storage == back.storage => {
+                let lun = lun::to_bytes(target.lun).unwrap_or_default();
                 units.push(BackUnit { id: LunId(id), lun, cache: WriteCache::default() });
             }
             BackEndTarget::Iscsi(_) => {}
         }
-        id += 1;
     }
     (units, elsewhere)
-}
-
-/// Returns the storage system with a port.
-pub(crate) fn owner_of(lab: &Lab, port: Wwpn) -> Option<u16> {
-    let owner = lab.storage.iter().position(|storage| storage.ports.iter().any(|own| own.wwpn == port))?;
-    Some(owner as u16)
 }
