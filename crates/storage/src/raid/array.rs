@@ -91,6 +91,9 @@ pub struct Array {
     pub(super) geometry: Geometry,
     pub(super) limits: SyncLimits,
     pub(super) members: Vec<Member>,
+    /// Blocks that no redundancy restores. Only a failure of a member changes them: a rebuild skips
+    /// what is lost.
+    lost_blocks: u64,
     spares: u32,
     rebuild: Pace,
     /// Step of the rebuild behind the running one.
@@ -118,6 +121,7 @@ impl Array {
             geometry,
             limits,
             members: vec![Member::Online; geometry.members() as usize],
+            lost_blocks: 0,
             spares,
             rebuild: Pace::NEW,
             rebuild_ahead: None,
@@ -159,6 +163,7 @@ impl Array {
     /// running step of a rebuild or scrub is abandoned.
     pub fn fail(&mut self, member: u32) -> Condition {
         self.members[member as usize] = Member::Missing;
+        self.lost_blocks = self.count_lost();
         self.media_errors.retain(|error| error.0 != member);
         self.abandon();
         self.use_spares()
@@ -192,19 +197,25 @@ impl Array {
         condition
     }
 
-    /// Condition now. The cost grows with the number of chunks if more members are missing than the
-    /// level tolerates for any of its stripes.
+    /// Condition now.
     pub fn condition(&self) -> Condition {
         let members = self.members.iter().filter(|member| **member != Member::Online).count() as u32;
-        if members == 0 {
-            return Condition::Optimal;
+        match (members, self.lost_blocks) {
+            (0, _) => Condition::Optimal,
+            (_, 0) => Condition::Degraded { members },
+            (_, blocks) => Condition::Failed { blocks },
         }
-        if members <= self.tolerated() {
-            return Condition::Degraded { members };
-        }
+    }
+
+    /// Counts the lost blocks. The cost grows with the number of chunks if more members are missing
+    /// than the level tolerates for any of its stripes.
+    fn count_lost(&self) -> u64 {
+        let members = self.members.iter().filter(|member| **member != Member::Online).count() as u32;
         let mut lost = 0;
-        self.lost(|_, blocks| lost += blocks);
-        if lost > 0 { Condition::Failed { blocks: lost } } else { Condition::Degraded { members } }
+        if members > self.tolerated() {
+            self.lost(|_, blocks| lost += blocks);
+        }
+        lost
     }
 
     /// Members that can be missing without a loss, whichever they are.
