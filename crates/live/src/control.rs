@@ -128,6 +128,20 @@ impl Control {
         let _ = rustix::io::read(&self.local.bell, &mut [0; 8]);
         self.pending.try_iter().collect()
     }
+
+    /// Resets the bell and takes pending requests, one by one, until `limit` is over. Then the bell
+    /// rings again for the others.
+    pub fn take_within(&self, limit: Duration) -> impl Iterator<Item = ControlRequest> + '_ {
+        let began = Instant::now();
+        let _ = rustix::io::read(&self.local.bell, &mut [0; 8]);
+        std::iter::from_fn(move || {
+            if began.elapsed() < limit {
+                return self.pending.try_recv().ok();
+            }
+            self.local.ring();
+            None
+        })
+    }
 }
 
 impl Drop for Control {
@@ -291,8 +305,12 @@ impl RequestSender {
 
     fn send(&self, request: ControlRequest) -> Option<()> {
         self.pending.send(request).ok()?;
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        self.ring();
         Some(())
+    }
+
+    fn ring(&self) {
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
     fn metrics(&self) -> Option<String> {

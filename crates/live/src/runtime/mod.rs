@@ -18,6 +18,7 @@ mod fabric;
 mod forward;
 mod instance;
 mod operations;
+mod pace;
 pub mod plan;
 mod ports;
 mod run;
@@ -37,6 +38,7 @@ use crate::poll::{Poller, Polling};
 use fabric::switch::Attachment;
 use instance::Instance;
 use operations::{Operations, Site};
+use pace::AnswerPace;
 use sanloom_fc::config::Node;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
@@ -54,6 +56,10 @@ pub struct Runtime {
     polling: Polling,
     /// The `go_on` function of [`run`](Runtime::run) must be called.
     called: bool,
+    /// Time for answers to control requests.
+    pace: AnswerPace,
+    /// End of the last wait.
+    awake: Instant,
     /// Time of the next check of peers and other states without events.
     next_check: Instant,
 }

@@ -24,8 +24,8 @@ const STALL: Duration = Duration::from_secs(1);
 const BELL: u64 = u64::MAX - 1;
 
 impl Runtime {
-    /// Runs until `go_on` returns false. `go_on` is called every 100 ms, and when `bell` is
-    /// readable.
+    /// Runs until `go_on` returns false. `go_on` is called about every 100 ms, and when `bell` is
+    /// readable. While the loop never waits for events, this takes a fiftieth of its time.
     ///
     /// # Errors
     /// Errors of waiting for sockets.
@@ -35,10 +35,16 @@ impl Runtime {
         mut go_on: impl FnMut(&mut Runtime) -> bool,
     ) -> Result<(), UpError> {
         let failed = |error| UpError::System { what: "epoll", error };
-        self.poller.set(BELL, bell, Interest { read: true, write: false }).map_err(failed)?;
         loop {
-            if std::mem::take(&mut self.called) && !go_on(self) {
-                return Ok(());
+            // While answers rest, the bell would only end each wait at once.
+            let read = self.pace.rest().is_none();
+            self.poller.set(BELL, bell, Interest { read, write: false }).map_err(failed)?;
+            if read && std::mem::take(&mut self.called) {
+                let began = self.clock.now();
+                if !go_on(self) {
+                    return Ok(());
+                }
+                self.pace.spent(until(began, self.clock.now()));
             }
             let more = self.step();
             self.wait(more).map_err(failed)?;
@@ -56,18 +62,24 @@ impl Runtime {
             Duration::ZERO
         } else {
             let deadline = self.instance.next_deadline();
-            until(now, deadline.map_or(self.next_check, |at| at.min(self.next_check)))
+            let wait = until(now, deadline.map_or(self.next_check, |at| at.min(self.next_check)));
+            self.pace.rest().map_or(wait, |rest| wait.min(rest))
         };
         let services = &mut self.instance.services;
         let light = !busy && services.iscsi.as_ref().is_some_and(IscsiServer::is_light);
         let events = self.poller.poll(&mut self.polling, light, wait)?;
-        let stood = until(now, self.clock.now()).saturating_sub(wait);
+        let awake = self.clock.now();
+        let waited = if wait.is_zero() { Duration::ZERO } else { until(now, awake) };
+        self.pace.passed(until(self.awake, awake), waited);
+        self.awake = awake;
+        let stood = until(now, awake).saturating_sub(wait);
         if stood > STALL {
             tracing::warn!(
                 seconds = stood.as_secs_f64(),
                 "the process did not run for a while; timers are extended by this time"
             );
             self.clock.stand_still(stood);
+            self.awake = self.clock.now();
             self.instance.ports.captures.stood_still(stood);
         }
         let mut listeners = Vec::new();

@@ -23,6 +23,7 @@ use sanloom_storage::trace::Format;
 use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 use zones::ZoneChanges;
 
 /// Parts that an operation may change.
@@ -34,6 +35,9 @@ pub struct Site<'a> {
     /// Current time.
     pub now: Instant,
 }
+
+/// Time after which the loop forwards frames again, although further requests are pending.
+const MOST_AT_A_TIME: Duration = Duration::from_millis(1);
 
 /// Control requests that are not yet answered.
 #[derive(Debug, Default)]
@@ -52,7 +56,7 @@ impl Operations {
         read: impl Fn(&str, &[String]) -> Result<Lab, String>,
     ) -> bool {
         let mut go_on = true;
-        for ControlRequest { request, sink, answer } in control.take() {
+        for ControlRequest { request, sink, answer } in control.take_within(MOST_AT_A_TIME) {
             let reply = match request {
                 Request::Apply { lab, preview, set } => match read(&lab, &set) {
                     Ok(lab) => {

@@ -17,6 +17,7 @@ pub(super) use volumes::new_back_ends;
 
 use super::instance::Instance;
 use super::operations::{Operations, ports};
+use super::pace::AnswerPace;
 use super::spread::Spread;
 use super::{Runtime, UpError};
 use crate::clock::Clock;
@@ -272,7 +273,17 @@ impl Runtime {
         instance.check_peers(now, &mut poller);
         let operations = Operations::default();
         let polling = Polling::default();
-        Ok(Runtime { instance, operations, clock, poller, polling, called: true, next_check: Instant::ZERO })
+        Ok(Runtime {
+            instance,
+            operations,
+            clock,
+            poller,
+            polling,
+            called: true,
+            pace: AnswerPace::default(),
+            awake: Instant::ZERO,
+            next_check: Instant::ZERO,
+        })
     }
 }
 
