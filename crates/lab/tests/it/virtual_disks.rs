@@ -19,10 +19,15 @@ iscsi = { portals = "127.0.0.{2..3}:3260" }
 [pool.disks]
 extent = "4MiB"
 
-[back_end."b{1..2}"]
+[back_end.b1]
 pool = "disks"
-target = "iqn.2026-11.example.sanloom:disk{1..2}"
-portals = "127.0.0.1:326{1..2}"
+target = "iqn.2026-11.example.sanloom:disk1"
+portals = "127.0.0.1:3261"
+
+[back_end.b2]
+pool = "disks"
+target = "iqn.2026-11.example.sanloom:disk2"
+portals = "127.0.0.1:3262"
 
 [volume.first]
 pool = "disks"
