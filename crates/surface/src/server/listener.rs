@@ -1,11 +1,11 @@
 //! Listening sockets of a server, and the thread that carries all their connections: [`Sockets`],
 //! [`Running`].
 
-use super::{Unusable, raise_descriptors};
+use super::{Unusable, raise_descriptors, threads};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -76,7 +76,7 @@ impl<H: Clone + Send + 'static> Sockets<H> {
             });
             runtime.shutdown_background();
         };
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(body)?;
+        let thread = threads::spawn(name, body)?;
         Ok(Running { addresses: self.addresses, stop, thread: Some(thread) })
     }
 }

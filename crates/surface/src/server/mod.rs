@@ -16,6 +16,7 @@ pub(crate) mod listener;
 mod serial;
 pub mod sessions;
 pub mod stream;
+pub(crate) mod threads;
 pub(crate) mod timed;
 pub mod tls;
 pub mod users;

@@ -1,11 +1,11 @@
 //! Threads that wait for the fabric on behalf of clients: [`Workers`].
 
+use super::threads;
 use crate::Fabric;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 /// Number of threads of a server. One slow request, such as a commit of zones, does not delay the
 /// others.
@@ -30,7 +30,7 @@ impl Workers {
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..THREADS {
             let (jobs, connect) = (jobs.clone(), connect.clone());
-            thread::Builder::new().name(name.to_owned()).spawn(move || work(&jobs, &*connect))?;
+            threads::spawn(name, move || work(&jobs, &*connect))?;
         }
         Ok(Workers(sender))
     }

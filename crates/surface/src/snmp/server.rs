@@ -3,12 +3,13 @@
 
 use super::Agent;
 use crate::Fabric;
+use crate::server::threads;
 use crate::server::workers::Workers;
 use crate::server::{Now, Peer, Unusable};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
@@ -66,7 +67,7 @@ impl Server {
             });
             runtime.shutdown_background();
         };
-        let thread = thread::Builder::new().name("snmp".to_owned()).spawn(body)?;
+        let thread = threads::spawn("snmp", body)?;
         Ok(Server { addresses, stop, thread: Some(thread) })
     }
 

@@ -13,6 +13,7 @@ use super::Connect;
 use crate::Fabric;
 use crate::server::Bytes;
 use crate::server::stream::{Feed, Writer, pair};
+use crate::server::threads;
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{PortRow, Table, View};
@@ -72,7 +73,7 @@ impl Hub {
     pub fn start(connect: Connect) -> io::Result<Arc<Hub>> {
         let hub = Arc::new(Hub { state: Mutex::default(), changed: Condvar::new() });
         let own = hub.clone();
-        thread::Builder::new().name("surface-events".to_owned()).spawn(move || own.run(&connect))?;
+        threads::spawn("surface-events", move || own.run(&connect))?;
         Ok(hub)
     }
 

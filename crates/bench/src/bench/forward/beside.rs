@@ -3,8 +3,9 @@
 //!
 //! The clients connect before each slice of theirs, and leave after it. Frames per second of
 //! processor time of the forwarding thread count. Threads of the servers and of the clients use
-//! other processors, or the same ones at other times. The forwarding thread itself answers the
-//! requests for tables, so these are a part of the ratio.
+//! other processors, or what the switch leaves of its own. The forwarding thread itself answers the
+//! requests for tables, so these are a part of the ratio: also those that it answers while no frame
+//! is there.
 
 use super::clients::{ClientCounts, Clients, Interfaces, Tally};
 use super::rig::{Cpu, Rig};

@@ -1,5 +1,6 @@
 //! Clients of the interfaces of an instance, which surround a measurement: [`Clients`].
 
+use rustix::process::setpriority_process;
 use sanloom_console::exit::Failure;
 use sanloom_console::quantity;
 use serde::Serialize;
@@ -114,7 +115,12 @@ impl Clients {
             for number in 0..count {
                 let (over, tally, ready) = (clients.over.clone(), tally.clone(), ready.clone());
                 let client = Client { interfaces, over, tally, ready, number };
-                let spawned = thread::Builder::new().name("client".to_owned()).spawn(move || body(&client));
+                let spawned = thread::Builder::new().name("client".to_owned()).spawn(move || {
+                    // Clients are usually on other machines, so here they use what the switch and
+                    // its hosts leave of the processors. In Linux the call names a thread.
+                    let _ = setpriority_process(Some(rustix::thread::gettid()), 19);
+                    body(&client)
+                });
                 clients.threads.push(spawned.map_err(failed)?);
             }
         }
