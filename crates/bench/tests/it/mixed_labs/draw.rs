@@ -79,20 +79,25 @@ pub(super) struct Draft {
     pub mapped_hosts: Vec<&'static str>,
     /// The hosts wait for paths as long as it takes, so no request may fail.
     pub is_patient: bool,
+    /// End of the first workloads and of all faults, in ms.
+    pub stop_ms: u64,
     nodes: String,
     cables: String,
     load: String,
 }
 
 /// A lab with its properties.
+#[derive(Clone)]
 pub(super) struct Drawn {
     pub text: String,
     pub features: Vec<Feature>,
     pub is_patient: bool,
+    /// End of the first workloads and of all faults, in ms.
+    pub stop_ms: u64,
 }
 
-/// End of the first workloads and of all faults, in ms.
-pub(super) const STOP_MS: u64 = 40;
+/// End of the first workloads and of all faults, in ms: shorter than most time-outs, or longer.
+const STOP_MS: [u64; 2] = [40, 2_000];
 /// Start of the last workloads, in ms. Everything must have healed by then.
 pub(super) const AFTER_MS: u64 = 90_000;
 /// Duration of the last workloads, in ms.
@@ -114,6 +119,7 @@ pub(super) fn draw(seed: u64) -> Drawn {
         }
     }
     let is_patient = dice.chance(1, 2);
+    let stop_ms = STOP_MS[usize::from(dice.chance(1, 4))];
     let mut draft = Draft {
         dice,
         features,
@@ -122,6 +128,7 @@ pub(super) fn draw(seed: u64) -> Drawn {
         storage: Vec::new(),
         mapped_hosts: Vec::new(),
         is_patient,
+        stop_ms,
         nodes: String::new(),
         cables: String::new(),
         load: String::new(),
@@ -141,7 +148,7 @@ pub(super) fn draw(seed: u64) -> Drawn {
          fspf_hello = \"1s\"\nfspf_dead = \"4s\"\n{}{}{}{faults}",
         draft.nodes, draft.cables, draft.load
     );
-    Drawn { text, features: draft.features, is_patient }
+    Drawn { text, features: draft.features, is_patient, stop_ms }
 }
 
 impl Draft {
@@ -248,10 +255,15 @@ impl Draft {
     fn load(&mut self, hosts: &str, targets: &str) {
         let size = self.dice.pick(&["4KiB", "16KiB", "64KiB"]);
         let reads = self.dice.pick(&["0.0", "0.5", "1.0"]);
-        let how = match self.dice.chance(1, 2) {
+        let is_long = self.stop_ms == STOP_MS[1];
+        let how = match !is_long && self.dice.chance(1, 2) {
             true => format!("depth = {}", self.dice.range(1, 4)),
-            false => format!("arrivals = \"poisson {}/s\"", self.dice.range(200, 1_500)),
+            false => {
+                let rate = self.dice.range(200, 1_500) / if is_long { 10 } else { 1 };
+                format!("arrivals = \"poisson {rate}/s\"")
+            }
         };
+        let stop_ms = self.stop_ms;
         let (number, location) =
             (self.load.matches("[workload.load").count(), self.dice.pick(&["random", "sequential"]));
         let what = format!(
@@ -259,7 +271,7 @@ impl Draft {
         );
         let _ = write!(
             self.load,
-            "[workload.load{number}]\n{what}{how}\nstop = \"{STOP_MS}ms\"\n\
+            "[workload.load{number}]\n{what}{how}\nstop = \"{stop_ms}ms\"\n\
              [workload.after{number}]\n{what}arrivals = \"constant 500/s\"\nstart = \"{AFTER_MS}ms\"\n\
              stop = \"{}ms\"\n",
             AFTER_MS + AFTER_FOR_MS

@@ -1,6 +1,7 @@
 //! Faults of all planes, at random places and times.
 
-use super::draw::{Draft, Feature, Link, Plane, STOP_MS};
+use super::draw::{Draft, Feature, Link, Plane};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Draws faults, some of which affect the same link.
@@ -9,10 +10,12 @@ pub(super) fn draw(draft: &mut Draft) -> String {
     let many = draft.dice.spread(1, 12);
     let focus = draft.dice.chance(1, 4).then(|| draft.dice.index(draft.links.len()));
     let mut is_moved = false;
+    let mut raised = BTreeSet::new();
+    let stop_ms = draft.stop_ms;
     for _ in 0..many {
-        let at_us = draft.dice.range(0, STOP_MS * 750);
+        let at_us = draft.dice.range(0, stop_ms * 750);
         let ends = match draft.dice.chance(4, 5) {
-            true => format!("until = \"{}us\"\n", draft.dice.range(at_us + 1, STOP_MS * 1_000)),
+            true => format!("until = \"{}us\"\n", draft.dice.range(at_us + 1, stop_ms * 1_000)),
             false => String::new(),
         };
         let place = match draft.dice.range(0, 5) {
@@ -41,8 +44,10 @@ pub(super) fn draw(draft: &mut Draft) -> String {
             }
         };
         let _ = write!(text, "[[fault]]\nat = \"{at_us}us\"\n{ends}{place}");
-        if ends.is_empty() && place.contains("link-down") && draft.dice.chance(1, 2) {
-            let up_us = draft.dice.range(at_us + 1, STOP_MS * 1_000 - 1);
+        // A link that came up cannot come up once more.
+        let comes_up = ends.is_empty() && place.contains("link-down") && draft.dice.chance(1, 2);
+        if comes_up && raised.insert(place.clone()) {
+            let up_us = draft.dice.range(at_us + 1, stop_ms * 1_000 - 1);
             let _ = write!(text, "[[fault]]\nat = \"{up_us}us\"\n{}", place.replace("link-down", "link-up"));
         }
     }

@@ -61,7 +61,7 @@ fn judge(drawn: &Drawn) -> Result<Outcome, String> {
 
 /// Removes faults and workloads of a failing lab as long as it fails.
 fn shrink(drawn: &Drawn) -> Drawn {
-    let mut best = Drawn { text: drawn.text.clone(), features: drawn.features.clone(), is_patient: drawn.is_patient };
+    let mut best = drawn.clone();
     loop {
         let sections: Vec<usize> = best.text.match_indices("\n[").map(|(at, _)| at + 1).collect();
         let smaller = sections.iter().zip(1..).find_map(|(&from, next)| {
@@ -71,7 +71,7 @@ fn shrink(drawn: &Drawn) -> Drawn {
                 end = sections.get(next + 1).copied().unwrap_or(best.text.len());
             }
             let text = format!("{}{}", &best.text[..from], &best.text[end..]);
-            let candidate = Drawn { text, features: best.features.clone(), is_patient: best.is_patient };
+            let candidate = Drawn { text, ..best.clone() };
             let loads = is_optional && sanloom_lab::load("random.toml", &candidate.text, &[]).is_ok();
             (loads && judge(&candidate).is_err()).then_some(candidate)
         });
@@ -145,7 +145,7 @@ fn the_same_seed_gives_the_same_run_on_any_number_of_threads() {
         let (one, two) = (judge(&drawn), judge(&drawn));
         assert_eq!(one, two, "seed {seed}: two runs");
         let mut lab = Lab::clone(&load(&drawn));
-        lab.run.stop_issuing = Some(sanloom_fc::config::Picos::from_ms(draw::STOP_MS));
+        lab.run.stop_issuing = Some(sanloom_fc::config::Picos::from_ms(drawn.stop_ms));
         let lab = Arc::new(lab);
         let run = |count: usize| {
             let threads = Threads { count, always: true, ..Threads::default() };

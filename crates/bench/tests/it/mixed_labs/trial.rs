@@ -1,6 +1,6 @@
 //! One trial of a mixed lab: faults with checks, healing, rest, and requests after it.
 
-use super::draw::{AFTER_FOR_MS, AFTER_MS, Drawn, STOP_MS};
+use super::draw::{AFTER_FOR_MS, AFTER_MS, Drawn};
 use sanloom_fc::config::Picos;
 use sanloom_fc::san::Lab;
 use sanloom_sim::host::PathState;
@@ -49,7 +49,7 @@ pub(super) fn run(lab: &Arc<Lab>, drawn: &Drawn) -> Result<Outcome, String> {
     trial.check()?;
     trial.paths = active_paths(&trial.world);
     trial.world.start();
-    trial.go_on(Picos::from_ms(STOP_MS), Picos::from_ms(2))?;
+    trial.go_on(Picos::from_ms(drawn.stop_ms), Picos::from_ms(drawn.stop_ms / 20))?;
     trial.world.heal();
     trial.check()?;
     let recovery = trial.rest()?;
@@ -102,7 +102,7 @@ impl Trial {
         let mut step_ps = Picos::from_ms(1).0;
         while let Some(what) = self.unrest() {
             let took = Picos(self.world.net.now() - begin_ps);
-            if took >= Picos::from_ms(AFTER_MS - 2 * STOP_MS) {
+            if took >= Picos::from_ms(AFTER_MS - 5_000) {
                 return Err(format!("no rest in {took}: {what}"));
             }
             self.world.run_until(self.world.net.now() + step_ps);
