@@ -7,7 +7,8 @@
 //!
 //! It combines the functions of libfcoe, libfc and the SCSI layer (document 002) on the machines of
 //! `sanloom-fc` and `sanloom-scsi`. Virtual ports (NPIV) are separate hosts behind the same
-//! controller. With several Ethernet ports, disks have several paths. A full egress queue pauses the output of the hosts, and thereby the clients.
+//! controller. With several Ethernet ports, disks have several paths. A full egress queue pauses
+//! the output of the hosts, and thereby the clients.
 
 pub mod adapter;
 mod commands;
@@ -173,7 +174,8 @@ impl Initiator {
         })
     }
 
-    /// Returns whether each Ethernet port has a disk and all disks listed by the targets are usable.
+    /// Returns whether each Ethernet port has a disk, and all disks that the targets list are
+    /// usable.
     pub fn is_ready(&self) -> bool {
         self.adapters().all(|adapter| {
             let mut disks = adapter.hosts.iter().flat_map(Host::disks).peekable();

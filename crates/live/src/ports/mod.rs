@@ -255,8 +255,8 @@ impl EthernetPort {
         }
     }
 
-    /// Returns the current speed of the interface in Mb/s. `None` for a driver without an interface,
-    /// and for an unknown speed.
+    /// Returns the current speed of the interface in Mb/s. `None` for a driver without an
+    /// interface, and for an unknown speed.
     pub fn speed_mbit_per_s(&self) -> Option<u32> {
         let name = match &self.driver {
             Driver::Tap(driver) => driver.name(),

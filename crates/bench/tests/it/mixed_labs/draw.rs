@@ -192,7 +192,7 @@ impl Draft {
         self.dice.pick(&["sw1", "sw2"])
     }
 
-    /// Two switches of each plane. Those of Fibre Channel are joined by a cable, by TCP, or by a
+    /// Two switches of each plane. Switches of Fibre Channel are joined by cable, by TCP, or by a
     /// virtual link over lossless Ethernet.
     fn switches(&mut self) {
         self.node("[switch.\"sw{1..2}\"]\nfcoe = { keep_alive = \"250ms\" }");
