@@ -123,6 +123,10 @@ pub struct Instance {
     pub vn2vn: bool,
     /// True if the link has a peer.
     pub link: bool,
+    /// Speed of the interface when the link came up, in Mb/s; `None` if it is unknown, as on a unix
+    /// socket.
+    #[serde(default)]
+    pub speed_mbit_per_s: Option<u32>,
     /// Result of DCBX: true if the peer agrees to carry FCoE without loss. `None` if DCBX is not
     /// required.
     pub dcbx: Option<bool>,
@@ -134,6 +138,46 @@ pub struct Instance {
     pub ports: Vec<Port>,
     /// Counters of the instance.
     pub statistics: Statistics,
+    /// Further Ethernet ports of the same host, each as an instance.
+    #[serde(default)]
+    pub others: Vec<Instance>,
+    /// Disks that the host reaches on several paths.
+    #[serde(default)]
+    pub disks: Vec<MultipathDisk>,
+}
+
+/// A disk with several paths, of which one is used at a time.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MultipathDisk {
+    /// Name of the NBD export.
+    pub device: String,
+    /// Paths in the order of the host's ports.
+    pub paths: Vec<DiskPath>,
+}
+
+/// A path to a disk.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DiskPath {
+    /// Port name of the host's port.
+    pub host_port: u64,
+    /// Port name of the target.
+    pub target_port: u64,
+    /// LUN as in [`Unit::lun`].
+    pub lun: String,
+    /// State of the path.
+    pub state: PathState,
+}
+
+/// State of a path to a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PathState {
+    /// In use.
+    Active,
+    /// Usable.
+    Enabled,
+    /// Not usable.
+    Failed,
 }
 
 /// An FCoE forwarder.

@@ -2,6 +2,7 @@
 
 mod fabric_bed;
 mod fluid;
+mod mixed_labs;
 mod npiv_bed;
 mod random_labs;
 mod survivable;

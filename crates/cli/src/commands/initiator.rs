@@ -12,7 +12,7 @@ use sanloom_fc::config::{Carrier, Ethernet, Node};
 use sanloom_fc::san::Lab;
 use sanloom_live::capture::CapturePoint;
 use sanloom_live::control::Control;
-use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
+use sanloom_live::initiator::{AdapterConfig, Initiator, InitiatorConfig, Vlan};
 use sanloom_live::offload::{Checksum, Offloads, Placement};
 use sanloom_live::runtime::plan::{LabPaths, mac_of};
 use sanloom_wire::ether::MacAddr;
@@ -29,22 +29,23 @@ pub struct Args {
     /// Name of the host in the lab
     #[arg(long, value_name = "NAME", requires = "lab")]
     host: Option<String>,
-    /// Index of the host's port, from 0
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "host")]
-    hba: u16,
+    /// Index of the host's port, from 0; several ports, as in `0,1`, are paths to the same disks
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0", requires = "host")]
+    hba: Vec<u16>,
     /// Ethernet port: `eth1` (any interface), `tap:NAME`, `dgram:OWN,PEER` or `stream:PATH` (unix
-    /// sockets), `fd:N`
+    /// sockets), `fd:N`; several ports are paths to the same disks
     #[arg(long, value_name = "PORT", value_parser = PortName::parse)]
-    port: Option<PortName>,
+    port: Vec<PortName>,
     /// Socket of the NBD server
     #[arg(long, value_name = "SOCKET")]
     nbd: PathBuf,
-    /// Ethernet address [default: the interface's own, or from the host's port name]
+    /// Ethernet address of each port, in their order [default: the interface's own, or from the
+    /// host's port name]
     #[arg(long, value_name = "MAC")]
-    mac: Option<MacAddr>,
-    /// Port name [default: 20:00 and the Ethernet address]
+    mac: Vec<MacAddr>,
+    /// Port name of each port, in their order [default: 20:00 and the Ethernet address]
     #[arg(long, value_name = "WWPN")]
-    wwpn: Option<Wwpn>,
+    wwpn: Vec<Wwpn>,
     /// Node name [default: 10:00 and the Ethernet address]
     #[arg(long, value_name = "WWNN")]
     wwnn: Option<Wwnn>,
@@ -144,42 +145,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.over_tcp.chap.is_given() {
         return Err(Failure::usage("CHAP requires an iSCSI host: add --iscsi, or remove --chap-name"));
     }
-    let from_lab = args.lab.as_ref().map(|path| host_of(path.clone(), args)).transpose()?;
-    let (from_lab, port_of_lab) = from_lab.unzip();
-    let port = match (&args.port, port_of_lab) {
-        (Some(port), _) => port.clone(),
-        (None, Some(port)) => port?,
-        (None, None) => return Err(Failure::usage("use --port, a lab with --host, or --iscsi")),
-    };
-    let mac = args.mac.or(from_lab.as_ref().map(|host| host.mac)).or_else(|| port.mac());
-    let mac =
-        mac.ok_or_else(|| Failure::usage("the port has no Ethernet address of its own; give it one with --mac"))?;
-    let mut config = InitiatorConfig::new(mac, args.nbd.clone());
-    config.name = args.name.clone().or(from_lab.as_ref().map(|host| host.name.clone()));
-    let adapter = &mut config.adapter;
-    if let Some(host) = &from_lab {
-        (adapter.wwpn, adapter.wwnn, adapter.vlan) = (host.wwpn, host.wwnn, host.vlan);
-        config.symbolic_name = host.name.clone();
-    }
-    adapter.wwpn = args.wwpn.unwrap_or(adapter.wwpn);
-    adapter.wwnn = args.wwnn.unwrap_or(adapter.wwnn);
-    adapter.vlan = args.vlan.unwrap_or(adapter.vlan);
-    adapter.dcbx = args.dcbx || from_lab.as_ref().is_some_and(|host| host.dcbx);
-    adapter.waits_for_permission = args.dcbx_of_fcoemon;
-    adapter.vlan_responder = args.vlan_responder;
-    adapter.vn2vn = args.vn2vn;
-    if adapter.vn2vn && adapter.vlan == Vlan::Discover {
-        return Err(Failure::usage("a VN2VN segment has no VLAN discovery; give the number of the VLAN with --vlan"));
-    }
-    adapter.offloads = args.offloads.offloads();
-    let node = adapter.wwnn;
-    config.virtual_ports = args.virtual_port.iter().map(|(port, own)| (*port, own.unwrap_or(node))).collect();
+    let (config, ports) = configure(args)?;
     log_to_stderr(&args.log, args.log_json)?;
     if let Some(parent) = args.parent {
         end_with(parent)?;
     }
-    let mut initiator =
-        Initiator::new(config, port.open().map_err(Failure::environment)?).map_err(Failure::environment)?;
+    let mut open = Vec::with_capacity(ports.len());
+    for port in &ports {
+        open.push(port.open().map_err(Failure::environment)?);
+    }
+    let first = open.remove(0);
+    let mut initiator = Initiator::with_ports(config, first, open).map_err(Failure::environment)?;
     if let Some(file) = &args.capture {
         let now = initiator.clock.now();
         let name = initiator.adapter.port.name.clone();
@@ -209,6 +185,80 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(failed) => Err(Failure::environment(failed)),
         None => Ok(()),
     }
+}
+
+/// Maximum number of Ethernet ports of a host.
+const MAX_PORTS: usize = 8;
+
+/// Returns the configuration of the host and its Ethernet ports, of which there is at least one.
+fn configure(args: &Args) -> Result<(InitiatorConfig, Vec<PortName>), Failure> {
+    let mut from_lab = Vec::new();
+    for hba in args.lab.is_some().then_some(&args.hba).into_iter().flatten() {
+        let path = args.lab.clone().unwrap_or_default();
+        from_lab.push(host_of(path, args, *hba)?);
+    }
+    let count = args.port.len().max(from_lab.len());
+    let too_many = args.mac.len().max(args.wwpn.len()) > count.max(1);
+    let some_missing = args.port.len() > 1 && !from_lab.is_empty() && args.port.len() != from_lab.len();
+    if count > MAX_PORTS || too_many || some_missing {
+        return Err(Failure::usage(format_args!(
+            "give --port, --hba, --mac and --wwpn once for each of at most {MAX_PORTS} ports"
+        )));
+    }
+    let (mut adapters, mut ports) = (Vec::new(), Vec::new());
+    let mut first_lab = None;
+    let mut labs = from_lab.into_iter();
+    for number in 0..count {
+        let (of_lab, port_of_lab) = labs.next().unzip();
+        let port = match (args.port.get(number), port_of_lab) {
+            (Some(port), _) => port.clone(),
+            (None, Some(port)) => port?,
+            (None, None) => return Err(Failure::usage("give --port once for each --hba")),
+        };
+        let mac = args.mac.get(number).copied().or(of_lab.as_ref().map(|host: &HostOfLab| host.mac));
+        let mac = mac.or_else(|| port.mac());
+        let mac =
+            mac.ok_or_else(|| Failure::usage("the port has no Ethernet address of its own; give it one with --mac"))?;
+        adapters.push(adapter(args, number, mac, of_lab.as_ref()));
+        ports.push(port);
+        first_lab = first_lab.or(of_lab);
+    }
+    if adapters.is_empty() {
+        return Err(Failure::usage("use --port, a lab with --host, or --iscsi"));
+    }
+    let adapter = adapters.remove(0);
+    if adapter.vn2vn && adapter.vlan == Vlan::Discover {
+        return Err(Failure::usage("a VN2VN segment has no VLAN discovery; give the number of the VLAN with --vlan"));
+    }
+    let mut config = InitiatorConfig::new(adapter.mac, args.nbd.clone());
+    config.name = args.name.clone().or(first_lab.as_ref().map(|host| host.name.clone()));
+    if let Some(host) = first_lab {
+        config.symbolic_name = host.name;
+    }
+    let node = adapter.wwnn;
+    config.virtual_ports = args.virtual_port.iter().map(|(port, own)| (*port, own.unwrap_or(node))).collect();
+    // All ports belong to one node.
+    adapters.iter_mut().for_each(|other| other.wwnn = node);
+    (config.adapter, config.others) = (adapter, adapters);
+    Ok((config, ports))
+}
+
+/// Returns the configuration of an Ethernet port by its number.
+fn adapter(args: &Args, number: usize, mac: MacAddr, from_lab: Option<&HostOfLab>) -> AdapterConfig {
+    let (wwpn, wwnn) = (Wwpn(0x2000 << 48 | mac.to_u64()), Wwnn(0x1000 << 48 | mac.to_u64()));
+    let mut adapter = AdapterConfig::new(mac, wwpn, wwnn);
+    if let Some(host) = from_lab {
+        (adapter.wwpn, adapter.wwnn, adapter.vlan) = (host.wwpn, host.wwnn, host.vlan);
+    }
+    adapter.wwpn = args.wwpn.get(number).copied().unwrap_or(adapter.wwpn);
+    adapter.wwnn = args.wwnn.unwrap_or(adapter.wwnn);
+    adapter.vlan = args.vlan.unwrap_or(adapter.vlan);
+    adapter.dcbx = args.dcbx || from_lab.is_some_and(|host| host.dcbx);
+    adapter.waits_for_permission = args.dcbx_of_fcoemon;
+    adapter.vlan_responder = args.vlan_responder;
+    adapter.vn2vn = args.vn2vn;
+    adapter.offloads = args.offloads.offloads();
+    adapter
 }
 
 /// Ends this process when its parent ends or has already ended. The parent-death signal is
@@ -243,7 +293,7 @@ struct HostOfLab {
 }
 
 /// Returns the lab's settings of the host, and its port if the lab defines one.
-fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Failure>), Failure> {
+fn host_of(path: PathBuf, args: &Args, hba_number: u16) -> Result<(HostOfLab, Result<PortName, Failure>), Failure> {
     let lab = input::load_running(&LabFile { path }, &args.sets.set)?.lab;
     let names = || lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &args.host else {
@@ -253,11 +303,11 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
         return Err(Failure::usage(format_args!("the lab has no host `{name}`; it has {}", names())));
     };
     let host = &lab.hosts[index];
-    let Some(hba) = host.hbas.get(usize::from(args.hba)) else {
+    let Some(hba) = host.hbas.get(usize::from(hba_number)) else {
         return Err(Failure::usage(format_args!("the host `{name}` has {} ports, counted from 0", host.hbas.len())));
     };
     let node = Node::Host(index as u16);
-    let link = lab.links.iter().position(|link| link.ends.iter().any(|end| end.node == node && end.port == args.hba));
+    let link = lab.links.iter().position(|link| link.ends.iter().any(|end| end.node == node && end.port == hba_number));
     let ethernet = link.and_then(|link| Some((link, lab.live.ethernet.get(&link)?)));
     let vlan = ethernet.and_then(|(_, ethernet)| ethernet.vlan).map_or(Vlan::Untagged, Vlan::Tagged);
     let dcbx = ethernet.is_some_and(|(_, ethernet)| ethernet.dcbx);

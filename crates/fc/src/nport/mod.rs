@@ -285,6 +285,14 @@ impl NPort {
         identity.adapter = Some(Box::new(adapter)).filter(|_| identity.config.virtual_port.is_none());
     }
 
+    /// Sets the current speed of the port, one bit of [`sanloom_wire::fdmi::port_speed`] or 0, for
+    /// the next registration of its adapter.
+    pub fn set_speed(&mut self, speed: u32) {
+        if let Some(adapter) = &mut self.exchanges.identity.adapter {
+            (adapter.speeds, adapter.speed) = (speed, speed);
+        }
+    }
+
     /// Processes one input at `now`.
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.inputs += 1;

@@ -23,6 +23,7 @@ use sanloom_fc::fip::vlan::VlanResponder;
 use sanloom_fc::fip::vn2vn::{Vn2vn, Vn2vnConfig};
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::ether::{MacAddr, VlanTag};
+use sanloom_wire::fdmi::port_speed;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::io;
 
@@ -112,6 +113,8 @@ pub struct Adapter {
     /// Tag in use: outer `None` until the VLAN is known, inner `None` for untagged frames.
     pub(super) tag: Option<Option<VlanTag>>,
     pub(super) link: bool,
+    /// Speed of the interface when the link came up, in Mb/s, if it is known.
+    pub(super) speed_mbit_per_s: Option<u32>,
     /// True if FCoE has begun.
     pub(super) begun: bool,
     /// True if `fcoemon` permits FCoE; always true without it.
@@ -169,6 +172,7 @@ impl Adapter {
             scratch: Vec::new(),
             tag,
             link: false,
+            speed_mbit_per_s: None,
             begun: false,
             base_up: false,
             next_host: 0,
@@ -289,6 +293,12 @@ impl Adapter {
             return moved;
         }
         tracing::info!(port = self.port.name, up, "link");
+        if up {
+            // The port registers with the fabric at its next login.
+            self.speed_mbit_per_s = self.port.speed_mbit_per_s();
+            let speed = self.speed_mbit_per_s.map_or(0, port_speed::of_ethernet);
+            self.hosts.iter_mut().for_each(|host| host.login.set_speed(speed));
+        }
         self.link_failures += u64::from(!up);
         self.agent_input(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
         self.update_fcoe(now);

@@ -1,7 +1,7 @@
 //! Control requests of an [`Initiator`]: [`sanloom_api::fcoe`].
 
 use super::Initiator;
-use super::adapter::FCOE_PRIORITY;
+use super::adapter::{Adapter, FCOE_PRIORITY};
 use super::controller::{Controller, ControllerInput};
 use super::exports::device_name;
 use super::host::{Host, lun_name};
@@ -57,20 +57,24 @@ impl Initiator {
             FcoeRequest::Describe => Answer::Fcoe(FcoeAnswer::Instance(Box::new(self.describe(now)))),
             FcoeRequest::Reset => {
                 tracing::info!("reset by an operator");
-                self.adapter.controller_input(now, ControllerInput::LinkDown);
-                self.adapter.forget_vlan(now);
-                if self.adapter.begun && self.adapter.tag.is_some() {
-                    self.adapter.controller_input(now, ControllerInput::LinkUp);
+                for adapter in self.adapters_mut() {
+                    adapter.controller_input(now, ControllerInput::LinkDown);
+                    adapter.forget_vlan(now);
+                    if adapter.begun && adapter.tag.is_some() {
+                        adapter.controller_input(now, ControllerInput::LinkUp);
+                    }
                 }
                 Answer::Done
             }
             FcoeRequest::Permit { agreed } => {
-                self.adapter.permitted = agreed || !self.config.adapter.waits_for_permission;
-                self.adapter.update_fcoe(now);
+                for adapter in self.adapters_mut() {
+                    adapter.permitted = agreed || !adapter.config.waits_for_permission;
+                    adapter.update_fcoe(now);
+                }
                 Answer::Done
             }
             FcoeRequest::Scan => {
-                self.adapter.hosts.iter_mut().for_each(|host| host.scan(now));
+                self.adapters_mut().flat_map(|adapter| &mut adapter.hosts).for_each(|host| host.scan(now));
                 Answer::Done
             }
             FcoeRequest::NameServer { query } => {
@@ -133,43 +137,49 @@ impl Initiator {
     }
 
     fn describe(&self, now: Instant) -> Instance {
-        let vlan = self.adapter.tag.flatten().map(|tag| tag.vlan);
-        let interface = self.adapter.port.name.clone();
-        let name = match (self.config.name.as_deref().unwrap_or(&interface), vlan) {
-            (name, Some(vlan)) => format!("{name}.{vlan}-fcoe"),
-            (name, None) => name.to_owned(),
+        let others = self.others.iter().map(|other| self.describe_adapter(now, other, &other.port.name)).collect();
+        let name = self.config.name.as_deref().unwrap_or(&self.adapter.port.name);
+        Instance { others, disks: self.describe_disks(), ..self.describe_adapter(now, &self.adapter, name) }
+    }
+
+    /// Describes an Ethernet port with its hosts. `name`: the name for tools, without the VLAN.
+    fn describe_adapter(&self, now: Instant, adapter: &Adapter, name: &str) -> Instance {
+        let vlan = adapter.tag.flatten().map(|tag| tag.vlan);
+        let interface = adapter.port.name.clone();
+        let name = match vlan {
+            Some(vlan) => format!("{name}.{vlan}-fcoe"),
+            None => name.to_owned(),
         };
-        let fcf = self.adapter.controller.fcf().map(|fcf| Forwarder {
+        let fcf = adapter.controller.fcf().map(|fcf| Forwarder {
             mac: fcf.mac.to_string(),
             fabric_name: fcf.fabric_name.0,
             switch_name: fcf.switch_name.0,
             priority: fcf.priority,
             keep_alive_ms: fcf.period.as_ms(),
         });
-        let permitted = self.config.adapter.waits_for_permission.then_some(self.adapter.permitted);
+        let permitted = adapter.config.waits_for_permission.then_some(adapter.permitted);
         Instance {
             name,
             interface,
-            mac: self.config.adapter.mac.to_string(),
+            mac: adapter.config.mac.to_string(),
             vlan,
             priority: FCOE_PRIORITY,
-            vn2vn: self.config.adapter.vn2vn,
-            link: self.adapter.link,
-            dcbx: self.adapter.agent.as_ref().map(|agent| agent.may_begin()).or(permitted),
+            vn2vn: adapter.config.vn2vn,
+            link: adapter.link,
+            dcbx: adapter.agent.as_ref().map(|agent| agent.may_begin()).or(permitted),
             fcf,
             nbd: self.config.nbd.display().to_string(),
-            ports: self
-                .adapter
-                .hosts
-                .iter()
-                .enumerate()
-                .map(|(number, host)| self.describe_port(number, host))
+            speed_mbit_per_s: adapter.speed_mbit_per_s,
+            ports: (adapter.hosts.iter().enumerate())
+                .map(|(number, host)| self.describe_port(adapter, number, host))
                 .collect(),
-            statistics: self.statistics(now),
+            statistics: statistics(adapter, now),
+            others: Vec::new(),
+            disks: Vec::new(),
         }
     }
 
-    fn describe_port(&self, number: usize, host: &Host) -> Port {
+    fn describe_port(&self, adapter: &Adapter, number: usize, host: &Host) -> Port {
         let through = (number > 0).then(|| host.login.wwpn());
         let port_id = Some(host.port_id()).filter(|id| *id != FcId::ZERO);
         let targets = host.targets().map(|(port_name, remote)| {
@@ -200,42 +210,41 @@ impl Initiator {
             node_name: host.login.wwnn().0,
             port_name: host.login.wwpn().0,
             port_id: port_id.map(FcId::to_u32),
-            vn_mac: port_id.and_then(|id| self.adapter.controller.mac(id)).map(|mac| mac.to_string()),
+            vn_mac: port_id.and_then(|id| adapter.controller.mac(id)).map(|mac| mac.to_string()),
             max_frame_bytes: 2112,
             targets: targets.collect(),
         }
     }
+}
 
-    fn statistics(&self, now: Instant) -> Statistics {
-        let unexpected = self.adapter.hosts.iter().map(|host| host.unexpected).sum::<u64>();
-        let frames = self.adapter.port.drops.iter().map(|(reason, frames)| ((*reason).to_owned(), *frames));
-        let fip =
-            self.adapter.controller.discards().iter().map(|(why, packets)| (format!("FIP: {}", why.name()), packets));
-        let drops = frames.chain(fip).chain([("unexpected frames".to_owned(), unexpected)]);
-        let drops: BTreeMap<String, u64> = drops.filter(|(_, count)| *count > 0).collect();
-        let mut sum = Statistics {
-            seconds: now.as_ns() / 1_000_000_000,
-            tx_frames: self.adapter.port.sent.frames,
-            tx_bytes: self.adapter.port.sent.bytes,
-            rx_frames: self.adapter.port.received.frames,
-            rx_bytes: self.adapter.port.received.bytes,
-            error_frames: drops.values().sum(),
-            drops,
-            invalid_crcs: self.adapter.port.drops.get(super::frames::reason::BAD_CRC).copied().unwrap_or(0),
-            link_failures: self.adapter.link_failures,
-            ..Statistics::default()
-        };
-        let (mut input_bytes, mut output_bytes) = (0, 0);
-        for Host { counted, .. } in &self.adapter.hosts {
-            sum.control_requests += counted.control_requests;
-            sum.input_requests += counted.input_requests;
-            sum.output_requests += counted.output_requests;
-            input_bytes += counted.input_bytes;
-            output_bytes += counted.output_bytes;
-        }
-        (sum.input_megabytes, sum.output_megabytes) = (input_bytes / 1_000_000, output_bytes / 1_000_000);
-        sum
+fn statistics(adapter: &Adapter, now: Instant) -> Statistics {
+    let unexpected = adapter.hosts.iter().map(|host| host.unexpected).sum::<u64>();
+    let frames = adapter.port.drops.iter().map(|(reason, frames)| ((*reason).to_owned(), *frames));
+    let fip = adapter.controller.discards().iter().map(|(why, packets)| (format!("FIP: {}", why.name()), packets));
+    let drops = frames.chain(fip).chain([("unexpected frames".to_owned(), unexpected)]);
+    let drops: BTreeMap<String, u64> = drops.filter(|(_, count)| *count > 0).collect();
+    let mut sum = Statistics {
+        seconds: now.as_ns() / 1_000_000_000,
+        tx_frames: adapter.port.sent.frames,
+        tx_bytes: adapter.port.sent.bytes,
+        rx_frames: adapter.port.received.frames,
+        rx_bytes: adapter.port.received.bytes,
+        error_frames: drops.values().sum(),
+        drops,
+        invalid_crcs: adapter.port.drops.get(super::frames::reason::BAD_CRC).copied().unwrap_or(0),
+        link_failures: adapter.link_failures,
+        ..Statistics::default()
+    };
+    let (mut input_bytes, mut output_bytes) = (0, 0);
+    for Host { counted, .. } in &adapter.hosts {
+        sum.control_requests += counted.control_requests;
+        sum.input_requests += counted.input_requests;
+        sum.output_requests += counted.output_requests;
+        input_bytes += counted.input_bytes;
+        output_bytes += counted.output_bytes;
     }
+    (sum.input_megabytes, sum.output_megabytes) = (input_bytes / 1_000_000, output_bytes / 1_000_000);
+    sum
 }
 
 impl Controller {

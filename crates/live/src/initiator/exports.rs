@@ -4,7 +4,7 @@ use super::Initiator;
 use super::host::{DiskView, Event, Host, lun_name};
 use crate::exports::{DiskWork, disk_work, export_of};
 use crate::nbd::Work;
-use sanloom_scsi::disk::{Done, Error, Op, Request};
+use sanloom_scsi::disk::{Done, Error, ErrorKind, Op, Request};
 use sanloom_scsi::nbd::Export;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
@@ -15,12 +15,22 @@ const HOST_SHIFT: u32 = 32;
 impl Initiator {
     /// Passes requests of NBD clients to the disks and results back until both queues are empty.
     pub(super) fn serve(&mut self, now: Instant) {
+        for (tag, data) in self.retry_waiting(now) {
+            self.finish(now, tag, Err(Error { kind: ErrorKind::PathLost, sense: None }), data);
+        }
         loop {
             if let Some(work) = self.nbd.next_work() {
                 self.work(now, work);
                 continue;
             }
-            match self.adapter.hosts.iter_mut().find_map(Host::poll_event) {
+            let event = self.adapters_mut().flat_map(|adapter| &mut adapter.hosts).find_map(Host::poll_event);
+            match event {
+                Some(Event::Disks) if self.has_paths() => {
+                    let exports = self.exports_by_designator();
+                    if exports != self.nbd.exports() {
+                        self.nbd.set_exports(exports);
+                    }
+                }
                 Some(Event::Disks) => {
                     let disks = (0..).zip(&self.adapter.hosts).flat_map(|(number, host)| {
                         // Disks of the physical port have the names that Linux uses. Names of other
@@ -33,10 +43,11 @@ impl Initiator {
                         self.nbd.set_exports(exports);
                     }
                 }
-                Some(Event::Done { tag, result, data }) => match self.nbd_requests.remove(&tag) {
-                    Some(origin) => origin.answer(now, &mut self.nbd, result, data),
-                    None => self.finished.push_back((tag, result, data)),
-                },
+                Some(Event::Done { tag, result, data }) => {
+                    if let Some((result, data)) = self.ended(now, tag, result, data) {
+                        self.finish(now, tag, result, data);
+                    }
+                }
                 Some(Event::Answer { number, message }) => self.answered(now, number, message),
                 None => return,
             }
@@ -59,11 +70,19 @@ impl Initiator {
         self.finished.pop_front()
     }
 
+    fn finish(&mut self, now: Instant, tag: u64, result: Result<Done, Error>, data: Vec<u8>) {
+        match self.nbd_requests.remove(&tag) {
+            Some(origin) => origin.answer(now, &mut self.nbd, result, data),
+            None => self.finished.push_back((tag, result, data)),
+        }
+    }
+
     fn work(&mut self, now: Instant, work: Work) {
         let tag = self.next_asked;
         self.next_asked += 1;
         let Some(DiskWork { disk, origin, request, data }) = disk_work(now, &mut self.nbd, tag, work) else { return };
         self.nbd_requests.insert(tag, origin);
+        let Some(data) = self.submit_by_designator(now, disk, request, data) else { return };
         let host = &mut self.adapter.hosts[(disk >> HOST_SHIFT) as usize];
         host.submit(now, disk & ((1 << HOST_SHIFT) - 1), request, data);
     }

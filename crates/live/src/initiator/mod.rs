@@ -7,7 +7,8 @@
 //!
 //! It combines the functions of libfcoe, libfc and the SCSI layer (document 002) on the machines of
 //! `sanloom-fc` and `sanloom-scsi`. Virtual ports (NPIV) are separate hosts behind the same
-//! controller. A full egress queue pauses the output of the hosts, and thereby the clients.
+//! controller. With several Ethernet ports, disks have several paths. A full egress queue pauses
+//! the output of the hosts, and thereby the clients.
 
 pub mod adapter;
 mod commands;
@@ -16,10 +17,12 @@ pub mod controller;
 pub(crate) mod exports;
 mod frames;
 pub mod host;
+mod multipath;
 mod vlans;
 mod watch;
 
 pub use adapter::{Adapter, AdapterConfig, Vlan};
+pub use multipath::FAST_IO_FAIL;
 pub use vlans::{FoundVlan, discover_vlans};
 pub use watch::{Seen, VlanWatch};
 
@@ -30,11 +33,12 @@ use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
 use control::Question;
 use host::Host;
+use multipath::Multipath;
 use sanloom_fc::fcp::initiator::FcpInitiatorConfig;
 use sanloom_fc::nport::{LoginScript, NPortConfig, VirtualPort};
 use sanloom_scsi::disk::{DiskConfig, Done, Error};
 use sanloom_scsi::nbd::Limits;
-use sanloom_scsi::time::{Instant, Span};
+use sanloom_scsi::time::Span;
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, VecDeque};
@@ -50,6 +54,8 @@ const PORT: u64 = 0;
 const LISTENER: u64 = 1;
 const NBD: u64 = 2;
 const BELL: u64 = 3;
+/// Token of the socket of the first further port; its listener follows, then the next port.
+const OTHERS: u64 = 4;
 
 /// Maximum number of virtual ports of an initiator.
 pub const MAX_VIRTUAL_PORTS: usize = 4_094;
@@ -59,6 +65,9 @@ pub const MAX_VIRTUAL_PORTS: usize = 4_094;
 pub struct InitiatorConfig {
     /// Ethernet port, fabric names, and FCoE settings.
     pub adapter: AdapterConfig,
+    /// Further Ethernet ports of the host, each with a physical N_Port. With such ports, a disk is
+    /// one export, whatever the number of its paths.
+    pub others: Vec<AdapterConfig>,
     /// Name for tools; `None` means the name of the Ethernet port.
     pub name: Option<String>,
     /// Port and node names of virtual ports (NPIV), at most [`MAX_VIRTUAL_PORTS`]. VN2VN stations
@@ -83,6 +92,7 @@ impl InitiatorConfig {
         let (wwpn, wwnn) = (Wwpn(0x2000 << 48 | mac.to_u64()), Wwnn(0x1000 << 48 | mac.to_u64()));
         InitiatorConfig {
             adapter: AdapterConfig::new(mac, wwpn, wwnn),
+            others: Vec::new(),
             name: None,
             virtual_ports: Vec::new(),
             symbolic_name: concat!("sanloom ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -100,6 +110,9 @@ pub struct Initiator {
     config: InitiatorConfig,
     /// Ethernet port with its hosts.
     pub adapter: Adapter,
+    /// Further Ethernet ports.
+    pub others: Vec<Adapter>,
+    multipath: Multipath,
     /// NBD server of the disks.
     pub nbd: NbdServer,
     /// Clock since the start of the initiator.
@@ -121,6 +134,19 @@ impl Initiator {
     /// # Errors
     /// When the NBD socket cannot be opened, or the process has no descriptor left.
     pub fn new(config: InitiatorConfig, port: EthernetPort) -> Result<Initiator, PortError> {
+        Initiator::with_ports(config, port, Vec::new())
+    }
+
+    /// Creates an initiator on several ports, in the order of [`InitiatorConfig::others`].
+    ///
+    /// # Errors
+    /// As [`Initiator::new`].
+    pub fn with_ports(
+        config: InitiatorConfig,
+        port: EthernetPort,
+        others: Vec<EthernetPort>,
+    ) -> Result<Initiator, PortError> {
+        debug_assert_eq!(config.others.len(), others.len(), "each port has a configuration");
         let failed = |error| PortError::Socket { path: config.nbd.clone(), error };
         let poller = Poller::new().map_err(failed)?;
         let nbd = NbdServer::listen(&config.nbd, Vec::new(), config.limits)?;
@@ -128,8 +154,15 @@ impl Initiator {
         let all = physical.chain(config.virtual_ports.iter().copied().take(MAX_VIRTUAL_PORTS));
         let hosts = (0..).zip(all).map(|(number, names)| host(&config, number, names)).collect();
         let adapter = Adapter::new(config.adapter.clone(), port, hosts).map_err(failed)?;
+        let others = config.others.iter().zip(others).map(|(other, port)| {
+            let hosts = vec![host(&config, 0, (other.wwpn, other.wwnn))];
+            Adapter::new(other.clone(), port, hosts).map_err(failed)
+        });
+        let others = others.collect::<Result<Vec<Adapter>, PortError>>()?;
         Ok(Initiator {
             adapter,
+            others,
+            multipath: Multipath::default(),
             nbd,
             clock: Clock::start(),
             poller,
@@ -141,10 +174,22 @@ impl Initiator {
         })
     }
 
-    /// Returns whether there is a disk and all disks listed by the targets are usable.
+    /// Returns whether each Ethernet port has a disk, and all disks that the targets list are
+    /// usable.
     pub fn is_ready(&self) -> bool {
-        let mut disks = self.adapter.hosts.iter().flat_map(Host::disks).peekable();
-        disks.peek().is_some() && disks.all(|disk| disk.ready)
+        self.adapters().all(|adapter| {
+            let mut disks = adapter.hosts.iter().flat_map(Host::disks).peekable();
+            disks.peek().is_some() && disks.all(|disk| disk.ready)
+        })
+    }
+
+    /// Returns the Ethernet ports.
+    fn adapters(&self) -> impl Iterator<Item = &Adapter> {
+        std::iter::once(&self.adapter).chain(&self.others)
+    }
+
+    fn adapters_mut(&mut self) -> impl Iterator<Item = &mut Adapter> {
+        std::iter::once(&mut self.adapter).chain(&mut self.others)
     }
 
     /// Runs until `go_on` returns false. `go_on` is called every 100 ms and whenever `bell` is
@@ -170,16 +215,17 @@ impl Initiator {
     pub fn shut_down(&mut self) {
         let now = self.clock.now();
         self.nbd.shut_down(now);
-        self.adapter.log_out(now);
+        self.adapters_mut().for_each(|adapter| adapter.log_out(now));
         let deadline = now + LOGOUT_TIME;
         let mut more = true;
-        while self.adapter.is_logged_in() && self.clock.now() < deadline {
+        while self.adapters().any(Adapter::is_logged_in) && self.clock.now() < deadline {
             match self.step(more) {
                 Ok(left) => more = left,
                 Err(_) => break,
             }
         }
-        self.adapter.end(self.clock.now());
+        let now = self.clock.now();
+        self.adapters_mut().for_each(|adapter| adapter.end(now));
     }
 
     /// Waits for work for at most 100 ms and processes it. Returns true if more work can be done
@@ -188,30 +234,44 @@ impl Initiator {
     /// # Errors
     /// When the poller fails.
     pub fn step(&mut self, busy: bool) -> io::Result<bool> {
-        self.adapter.watch(&mut self.poller, PORT)?;
-        // Clients are not read while the port is full.
-        let clients = Interest { read: !self.adapter.is_full(), write: false };
+        let Initiator { adapter, others, poller, .. } = self;
+        adapter.watch(poller, PORT)?;
+        for (other, token) in others.iter().zip((OTHERS..).step_by(2)) {
+            other.watch(poller, token)?;
+        }
+        // Clients are not read while a port is full.
+        let clients = Interest { read: !self.adapters().any(Adapter::is_full), write: false };
         self.poller.set(NBD, Some(self.nbd.descriptor()), clients)?;
         let now = self.clock.now();
-        let next = self.nbd.poll_timeout().into_iter().fold(self.adapter.poll_timeout(), Instant::min);
+        let next = self.adapters().map(Adapter::poll_timeout).chain(self.nbd.poll_timeout()).min().unwrap_or(now);
         let wait = if busy { Duration::ZERO } else { until(now, next) };
         let mut clients = false;
         for event in self.poller.wait(wait)? {
             match event.token {
                 PORT | LISTENER => self.adapter.happened(event.token == LISTENER, event.readable, event.writable),
                 NBD => clients = true,
-                _ => {}
+                BELL => {}
+                token => {
+                    let number = token.saturating_sub(OTHERS);
+                    if let Some(other) = self.others.get_mut((number / 2) as usize) {
+                        other.happened(number % 2 == 1, event.readable, event.writable);
+                    }
+                }
             }
         }
         let now = self.clock.now();
-        self.adapter.process_events(now, &mut self.poller, PORT);
+        let Initiator { adapter, others, poller, .. } = self;
+        adapter.process_events(now, poller, PORT);
+        for (other, token) in others.iter_mut().zip((OTHERS..).step_by(2)) {
+            other.process_events(now, poller, token);
+        }
         let nbd_due = self.nbd.poll_timeout().is_some_and(|at| at <= now);
         if clients || nbd_due {
             self.nbd.process_events(now, Duration::ZERO)?;
         }
-        self.adapter.timers(now);
+        self.adapters_mut().for_each(|adapter| adapter.timers(now));
         self.serve(now);
-        Ok(self.adapter.send(now))
+        Ok(self.adapters_mut().fold(false, |more, adapter| adapter.send(now) | more))
     }
 }
 
@@ -241,7 +301,8 @@ fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Ho
         max_exchanges: u16::MAX,
         in_order: true,
     };
-    let mut host = Host::new(login, fcp, config.disk);
+    let dev_loss = if config.others.is_empty() { config.disk.dev_loss } else { FAST_IO_FAIL };
+    let mut host = Host::new(login, fcp, DiskConfig { dev_loss, ..config.disk });
     host.place(config.adapter.offloads.placement);
     host.login.describe(host::description::description(&config.symbolic_name, wwpn.to_string()));
     host

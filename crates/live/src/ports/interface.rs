@@ -28,6 +28,11 @@ pub struct Tap {
 }
 
 impl Tap {
+    /// Returns the name of the interface.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Opens the interface of this name and creates it if it does not exist.
     ///
     /// # Errors
@@ -107,6 +112,11 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Returns the name of the interface.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Receives from the interface of this name.
     ///
     /// # Errors

@@ -255,6 +255,17 @@ impl EthernetPort {
         }
     }
 
+    /// Returns the current speed of the interface in Mb/s. `None` for a driver without an
+    /// interface, and for an unknown speed.
+    pub fn speed_mbit_per_s(&self) -> Option<u32> {
+        let name = match &self.driver {
+            Driver::Tap(driver) => driver.name(),
+            Driver::Packet(driver) => driver.name(),
+            Driver::Datagram(_) | Driver::Stream(_) | Driver::Fcip(_) | Driver::Closed => return None,
+        };
+        crate::sys::interface::speed_of(name).ok().flatten()
+    }
+
     /// Updates the peer state. Call it periodically and when the listener is readable. Returns true
     /// if frames are received through another socket from now on.
     pub fn check_peer(&mut self) -> bool {

@@ -60,6 +60,48 @@ pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
     Ok(())
 }
 
+/// Request for the settings of a link, `struct ethtool_cmd` of the kernel's `uapi/linux/ethtool.h`,
+/// which every driver answers.
+#[repr(C)]
+#[derive(Default)]
+struct LinkSettings {
+    command: u32,
+    supported: u32,
+    advertised: u32,
+    speed_low: u16,
+    duplex_and_port: [u8; 2],
+    details: [u8; 4],
+    packets: [u32; 2],
+    speed_high: u16,
+    crossover: [u8; 2],
+    partner: u32,
+    reserved: [u32; 2],
+}
+
+/// ETHTOOL_GSET.
+const GET_LINK_SETTINGS: u32 = 1;
+/// SPEED_UNKNOWN.
+const UNKNOWN_SPEED: u32 = u32::MAX;
+
+/// Returns the current speed of an interface in Mb/s, or `None` if it is unknown, as without a
+/// link.
+///
+/// # Errors
+/// When the interface does not exist, or its driver knows no speed.
+pub fn speed_of(name: &str) -> io::Result<Option<u32>> {
+    let socket = datagram_socket()?;
+    let mut settings = LinkSettings { command: GET_LINK_SETTINGS, ..LinkSettings::default() };
+    // SAFETY: all-zero is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    put_name(&mut request, name);
+    request.ifr_ifru.ifru_data = (&raw mut settings).cast();
+    // SAFETY: SIOCETHTOOL reads one `ifreq`, and with ETHTOOL_GSET reads and writes one
+    // `ethtool_cmd`, which has this layout. Both live until the call returns.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
+    let speed = u32::from(settings.speed_high) << 16 | u32::from(settings.speed_low);
+    Ok(Some(speed).filter(|&speed| speed != UNKNOWN_SPEED && speed != 0))
+}
+
 /// Returns the index of an interface.
 ///
 /// # Errors

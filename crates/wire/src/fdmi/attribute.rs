@@ -172,6 +172,22 @@ pub mod port_speed {
         (0x0000_0800, "256G"),
     ];
 
+    /// Bits of the rates of Ethernet, in Mb/s. A rate without a bit of its own has that of the same
+    /// rate of Fibre Channel.
+    const ETHERNET: [(u32, u32); 6] = [
+        (1_000, 0x0000_0001),
+        (10_000, 0x0001_0000),
+        (25_000, 0x0008_0000),
+        (40_000, 0x0002_0000),
+        (50_000, 0x0010_0000),
+        (100_000, 0x0004_0000),
+    ];
+
+    /// Returns the bit of an Ethernet rate in Mb/s; 0 for a rate without one.
+    pub fn of_ethernet(mbit_per_s: u32) -> u32 {
+        ETHERNET.into_iter().find(|(rate, _)| *rate == mbit_per_s).map_or(0, |(_, bit)| bit)
+    }
+
     /// Names of the speeds in a set.
     pub fn names(speeds: u32) -> impl Iterator<Item = &'static str> {
         NAMES.into_iter().filter(move |(bit, _)| speeds & bit != 0).map(|(_, name)| name)
@@ -181,6 +197,14 @@ pub mod port_speed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_of_ethernet_has_the_bit_of_its_name() {
+        for (rate, name) in [(1_000, "1G"), (10_000, "10GE"), (25_000, "25GE"), (40_000, "40GE"), (100_000, "100GE")] {
+            assert_eq!(port_speed::names(port_speed::of_ethernet(rate)).collect::<Vec<_>>(), [name]);
+        }
+        assert_eq!(port_speed::of_ethernet(10), 0);
+    }
 
     #[test]
     fn values_of_attributes_are_read_as_they_were_written() {

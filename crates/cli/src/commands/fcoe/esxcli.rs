@@ -142,11 +142,14 @@ mod tests {
             priority: 3,
             vn2vn: false,
             link: true,
+            speed_mbit_per_s: None,
             dcbx: None,
             fcf: Some(fcf),
             nbd: String::new(),
             ports: vec![port],
             statistics: Statistics::default(),
+            others: Vec::new(),
+            disks: Vec::new(),
         };
         let idle = [("vmnic5".to_owned(), "00:1b:21:69:9e:33".to_owned())];
         insta::assert_snapshot!("nics", nics(std::slice::from_ref(&instance), &idle));

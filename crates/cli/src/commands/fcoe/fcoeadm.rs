@@ -3,7 +3,7 @@
 use super::{MONITOR, RunFolder, ask, print_json, wwn};
 use clap::ArgGroup;
 use sanloom_api::control::{Answer, Request};
-use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Instance, Port, Statistics, Target, Unit};
+use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Instance, PathState, Port, Statistics, Target, Unit};
 use sanloom_console::exit::Failure;
 use sanloom_console::quantity;
 use sanloom_console::{interrupt, output};
@@ -120,7 +120,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             let text: String =
                 found.iter().enumerate().map(|(number, (_, instance))| table(instance, number)).collect();
-            return output::print(&text);
+            let paths: String = match args.lun.is_some() {
+                true => found.iter().map(|(_, instance)| paths(instance)).collect(),
+                false => String::new(),
+            };
+            return output::print(&(text + &paths));
         }
     }
     Ok(())
@@ -154,8 +158,8 @@ fn interface(instance: &Instance, number: usize) -> String {
         let _ = writeln!(text, "        Node Name:         {}", wwn(port.node_name));
         let _ = writeln!(text, "        Port Name:         {}", wwn(port.port_name));
         let _ = writeln!(text, "        FabricName:        {}", wwn(fabric));
-        let _ = writeln!(text, "        Speed:             {}", speed_of(&instance.interface));
-        let _ = writeln!(text, "        Supported Speed:   {}", speed_of(&instance.interface));
+        let _ = writeln!(text, "        Speed:             {}", speed_of(instance.speed_mbit_per_s));
+        let _ = writeln!(text, "        Supported Speed:   {}", speed_of(instance.speed_mbit_per_s));
         let _ = writeln!(text, "        MaxFrameSize:      {}", port.max_frame_bytes);
         let _ = writeln!(text, "        FC-ID (Port ID):   {}", id(port.port_id));
         let _ = writeln!(text, "        State:             {}\n", state(instance, port));
@@ -183,21 +187,16 @@ fn host_name(number: usize, index: usize) -> String {
     }
 }
 
-fn read(interface: &str, file: &str) -> Option<String> {
-    let path = Path::new("/sys/class/net").join(interface).join(file);
-    Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
-}
-
 fn driver_of(interface: &str) -> Option<String> {
     let link = std::fs::read_link(Path::new("/sys/class/net").join(interface).join("device/driver")).ok()?;
     Some(link.file_name()?.to_string_lossy().into_owned())
 }
 
-fn speed_of(interface: &str) -> String {
-    match read(interface, "speed").and_then(|megabits| megabits.parse::<i64>().ok()) {
+fn speed_of(mbit_per_s: Option<u32>) -> String {
+    match mbit_per_s {
         Some(megabits) if megabits >= 1_000 => format!("{} Gbit", megabits / 1_000),
-        Some(megabits) if megabits > 0 => format!("{megabits} Mbit"),
-        _ => "Unknown".to_owned(),
+        Some(megabits) => format!("{megabits} Mbit"),
+        None => "Unknown".to_owned(),
     }
 }
 
@@ -236,6 +235,25 @@ fn luns(instance: &Instance, number: usize) -> String {
                 writeln!(text, "        Status:             {}\n", if unit.ready { "Attached" } else { "Detached" });
         }
     })
+}
+
+/// Formats the disks with several paths, with the state of each path.
+fn paths(instance: &Instance) -> String {
+    let mut text = String::new();
+    for disk in &instance.disks {
+        let _ = writeln!(text, "    Disk {} has {} paths:", disk.device, disk.paths.len());
+        for path in &disk.paths {
+            let state = match path.state {
+                PathState::Active => "active",
+                PathState::Enabled => "enabled",
+                PathState::Failed => "failed",
+            };
+            let (from, to) = (wwn(path.host_port), wwn(path.target_port));
+            let _ = writeln!(text, "        {from} -> {to} LUN {:<4} {state}", path.lun);
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn each_target(instance: &Instance, number: usize, units: impl Fn(&mut String, &Target, usize)) -> String {
@@ -391,11 +409,14 @@ mod tests {
             priority: 3,
             vn2vn: false,
             link: true,
+            speed_mbit_per_s: None,
             dcbx: None,
             fcf: None,
             nbd: "/run/x".into(),
             ports: vec![port],
             statistics: Statistics::default(),
+            others: Vec::new(),
+            disks: Vec::new(),
         }
     }
 

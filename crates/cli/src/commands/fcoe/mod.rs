@@ -67,7 +67,13 @@ impl RunFolder {
         };
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_instance).collect();
         paths.sort();
-        paths.into_iter().filter_map(|path| describe(&path).map(|instance| (path, instance))).collect()
+        let found = paths.into_iter().filter_map(|path| describe(&path).map(|instance| (path, instance)));
+        // Further ports of a host have the same socket.
+        let each = |(path, mut instance): (PathBuf, Instance)| {
+            let others = std::mem::take(&mut instance.others);
+            std::iter::once(instance).chain(others).map(move |instance| (path.clone(), instance))
+        };
+        found.flat_map(each).collect()
     }
 
     /// Returns the instances whose interface, VLAN device or own name is `interface`; all if it is

@@ -9,6 +9,7 @@ mod netns;
 mod stations;
 mod taps;
 mod tools;
+mod two_ports;
 mod vlans;
 
 use crate::sanloom::SANLOOM;

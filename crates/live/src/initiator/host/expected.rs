@@ -19,6 +19,13 @@ pub struct TargetSeen {
 }
 
 impl Host {
+    /// Returns whether commands are sent to a disk: its target lists it, and its path is not lost.
+    pub fn is_ready(&self, disk: u64) -> bool {
+        let address = usize::try_from(disk).ok().and_then(|disk| self.disk_addresses.get(disk));
+        let unit = address.and_then(|(wwpn, lun)| self.targets.get(wwpn)?.units.get(lun));
+        unit.is_some_and(|unit| unit.number == disk && unit.listed && !unit.useless && unit.disk.is_ready())
+    }
+
     /// Announces a disk at this LUN of a target port and returns its number. Requests for it are
     /// queued until the target is reached and the disk's name is verified. Call once per LUN,
     /// before the host has a link.
