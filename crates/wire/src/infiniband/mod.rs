@@ -7,8 +7,10 @@
 //!   n    BTH 12, then the headers of its opcode, payload, pad, ICRC 4, VCRC 2
 //! ```
 
+pub mod cm;
 mod crc;
 pub mod mad;
+pub mod roce;
 
 pub use crc::{icrc, vcrc};
 
