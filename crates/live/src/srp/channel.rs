@@ -1,7 +1,8 @@
 //! Channel of one initiator: [`Channel`], a queue pair and the SRP target behind it.
 
 use super::Context;
-use super::pair::{Event, QueuePair, Work};
+use super::pair::{Event, Purpose, QueuePair, Work};
+use super::table;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
 use sanloom_scsi::scsi::{Io, IoOp, IoStatus, IoTag, NexusId};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// Longest RDMA READ in bytes (`srp_max_rdma_size` of the Linux target).
 const READ_BYTES: u32 = 65_536;
 /// Reason of the end of a channel.
-const INCOMPLETE: &str = "a CMD does not have all its memory descriptors";
+const INCOMPLETE: &str = "the memory descriptors of a CMD have fewer bytes than their total";
 
 /// Ends of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +58,14 @@ struct TaskBuffer {
     is_read: bool,
 }
 
+/// An information unit that waits.
+#[derive(Debug)]
+struct Held {
+    unit: Iu,
+    /// Tables of descriptors that have not arrived.
+    tables: usize,
+}
+
 /// Channel of one initiator.
 #[derive(Debug)]
 pub(super) struct Channel {
@@ -65,37 +74,19 @@ pub(super) struct Channel {
     pub pair: QueuePair,
     machine: Target,
     buffers: BTreeMap<IoTag, TaskBuffer>,
+    /// Information units behind a CMD whose tables of descriptors are being read, with that CMD in
+    /// front. The request limit bounds them.
+    held: VecDeque<Held>,
     /// Reason of the end, once the machine has closed.
     pub over: Option<String>,
     pub counters: Counters,
-}
-
-/// Returns the parts of a buffer that hold its first bytes, in order. `None` if the CMD does not
-/// have all descriptors, or the data are not in the memory of the initiator.
-fn parts(buffer: &Buffer, bytes: u32) -> Option<Vec<Descriptor>> {
-    let list = match buffer {
-        Buffer::None => &[][..],
-        Buffer::Direct(descriptor) => std::slice::from_ref(descriptor),
-        Buffer::Indirect { list, .. } => list,
-        Buffer::Immediate(_) => return None,
-    };
-    let mut left = bytes;
-    let mut parts = Vec::new();
-    for descriptor in list {
-        let length = descriptor.length.min(left);
-        if length > 0 {
-            parts.push(Descriptor { length, ..*descriptor });
-        }
-        left -= length;
-    }
-    (left == 0).then_some(parts)
 }
 
 impl Channel {
     /// Channel of a new connection.
     pub fn new(ends: Ends, nexus: NexusId, pair: QueuePair, machine: Target) -> Channel {
         let counters = Counters::default();
-        Channel { ends, nexus, pair, machine, buffers: BTreeMap::new(), over: None, counters }
+        Channel { ends, nexus, pair, machine, buffers: BTreeMap::new(), held: VecDeque::new(), over: None, counters }
     }
 
     /// Logs the initiator in. Returns the response, which is a LOGIN_REJ if the login failed.
@@ -136,15 +127,50 @@ impl Channel {
         while let Some(event) = self.pair.poll_event() {
             match event {
                 Event::Unit(bytes) => match Iu::parse(&bytes) {
-                    Ok(unit) => {
-                        self.counters.requests += u64::from(matches!(unit, Iu::Cmd(_) | Iu::TskMgmt(_)));
-                        self.input(cx, Input::Receive(unit));
-                    }
+                    Ok(unit) => self.unit(cx, unit),
                     Err(error) => self.end(cx, &format!("an information unit is invalid: {error}")),
                 },
-                Event::Read { tag, at, data } => self.arrived(cx, tag, at, &data),
+                Event::Read { purpose: Purpose::Data(tag, at), data } => self.arrived(cx, tag, at, &data),
+                Event::Read { purpose: Purpose::Table(input), data } => self.table(cx, input, &data),
                 Event::Failed(reason) => self.end(cx, &reason),
             }
+        }
+    }
+
+    /// Processes an information unit. A CMD waits for its tables of descriptors, and all later
+    /// units wait with it, because task management may be among them.
+    fn unit(&mut self, cx: &mut Context<'_>, unit: Iu) {
+        self.counters.requests += u64::from(matches!(unit, Iu::Cmd(_) | Iu::TskMgmt(_)));
+        let tables = match &unit {
+            Iu::Cmd(cmd) => match (table::missing(&cmd.out), table::missing(&cmd.input)) {
+                (Ok(out), Ok(input)) => [(false, out), (true, input)],
+                (Err(why), _) | (_, Err(why)) => return self.end(cx, why),
+            },
+            _ => [(false, None), (true, None)],
+        };
+        let reads: Vec<_> = tables.into_iter().filter_map(|(input, table)| Some((input, table?))).collect();
+        if reads.is_empty() && self.held.is_empty() {
+            return self.input(cx, Input::Receive(unit));
+        }
+        self.held.push_back(Held { unit, tables: reads.len() });
+        for (input, from) in reads {
+            let data = vec![0; from.length as usize];
+            self.pair.post(cx.now, Work::Read { from, purpose: Purpose::Table(input), data });
+        }
+    }
+
+    /// Enters a table that has arrived. RDMA READs end in their order, so it is of the first CMD
+    /// that waits for one.
+    fn table(&mut self, cx: &mut Context<'_>, input: bool, data: &[u8]) {
+        let Some(held) = self.held.iter_mut().find(|held| held.tables > 0) else { return };
+        held.tables -= 1;
+        if let Iu::Cmd(cmd) = &mut held.unit {
+            table::complete(if input { &mut cmd.input } else { &mut cmd.out }, data);
+        }
+        while self.held.front().is_some_and(|held| held.tables == 0)
+            && let Some(Held { unit, .. }) = self.held.pop_front()
+        {
+            self.input(cx, Input::Receive(unit));
         }
     }
 
@@ -220,7 +246,7 @@ impl Channel {
 
     /// Reads from the memory of the initiator.
     fn pull(&mut self, cx: &Context<'_>, tag: IoTag, from: &Buffer, bytes: u32) -> Option<Input> {
-        let Some(parts) = parts(from, bytes) else { return self.break_off(INCOMPLETE) };
+        let Some(parts) = table::parts(from, bytes) else { return self.break_off(INCOMPLETE) };
         let mut pieces = Vec::new();
         let mut at = 0;
         for Descriptor { address, key, length } in parts {
@@ -236,7 +262,8 @@ impl Channel {
             return Some(self.pulled(tag));
         }
         for (from, at) in pieces {
-            self.pair.post(cx.now, Work::Read { from, tag, at, data: vec![0; from.length as usize] });
+            let data = vec![0; from.length as usize];
+            self.pair.post(cx.now, Work::Read { from, purpose: Purpose::Data(tag, at), data });
         }
         None
     }
@@ -244,7 +271,7 @@ impl Channel {
     /// Writes to the memory of the initiator.
     fn push(&mut self, cx: &Context<'_>, tag: IoTag, to: &Buffer, bytes: u32, data: Vec<u8>) -> Option<Input> {
         let data = if data.is_empty() { self.buffers.remove(&tag).unwrap_or_default().data } else { data };
-        let Some(parts) = parts(to, bytes).filter(|_| data.len() >= bytes as usize) else {
+        let Some(parts) = table::parts(to, bytes).filter(|_| data.len() >= bytes as usize) else {
             return self.break_off(INCOMPLETE);
         };
         self.counters.moved_bytes[0] += u64::from(bytes);

@@ -102,3 +102,76 @@ pub(super) fn parameters(request: &Request, psns: [u32; 2]) -> [rc::Config; 2] {
         reads: request.reads.into(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddrV4;
+
+    const AT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const REQ: ReqFields =
+        ReqFields { local_id: 1, service: TCP_SERVICE | 5_555, guid: 2, pair: 3, depths: [4, 0], psn: 5, key: 0xffff };
+    const PATH: ReqPath =
+        ReqPath { transport: 0, response_timeout: 20, retries: 7, mtu: 3, rnr_retries: 7, ack_timeout: 19 };
+
+    fn targets(initiators: Vec<[u8; 16]>) -> [TargetPlan; 1] {
+        [TargetPlan {
+            name: "disks".to_owned(),
+            system: 0,
+            port: 0,
+            portals: vec![SocketAddrV4::new(AT, 5_555)],
+            id: [9; 16],
+            initiators,
+            request_limit: 64,
+        }]
+    }
+
+    fn private(target: [u8; 16]) -> Vec<u8> {
+        let mut bytes = RdmaCm { port: 1, addresses: [AT, AT] }.to_bytes().to_vec();
+        LoginReq { tag: 8, target, initiator: [1; 16], ..LoginReq::default() }.emit_cm(&mut bytes);
+        bytes
+    }
+
+    /// Reasons of the connection manager and of the login.
+    fn reasons(outcome: Result<Request, Refusal>) -> (u16, Option<u32>) {
+        let refusal = outcome.expect_err("a refusal");
+        let reason = refusal.unit.map(|unit| match unit {
+            Iu::LoginRej { reason, .. } => reason,
+            other => panic!("{other:?}"),
+        });
+        (refusal.reason, reason)
+    }
+
+    #[test]
+    fn only_a_listed_initiator_with_the_right_names_logs_in() {
+        let login = |targets: &[TargetPlan], at, req: ReqFields, path: ReqPath, bytes: &[u8]| {
+            check(targets, at, (&req, &path), bytes)
+        };
+        let (all, good) = (targets(Vec::new()), private([9; 16]));
+        let request = login(&all, AT, REQ, PATH, &good).unwrap();
+        assert_eq!((request.target, request.mtu, request.reads, request.login.tag), (0, Mtu::B1024, 4, 8));
+        assert!(login(&targets(vec![[2; 16], [1; 16]]), AT, REQ, PATH, &good).is_ok());
+        let association = (reason::CONSUMER, Some(reject::ASSOCIATION));
+        assert_eq!(reasons(login(&targets(vec![[2; 16]]), AT, REQ, PATH, &good)), association);
+        assert_eq!(reasons(login(&all, AT, REQ, PATH, &private([8; 16]))), association);
+        for (at, service) in [
+            (AT, TCP_SERVICE | 5_556),
+            (AT, 5_555),
+            (AT, 1 << 40 | TCP_SERVICE | 5_555),
+            (Ipv4Addr::LOCALHOST, REQ.service),
+        ] {
+            let outcome = login(&all, at, ReqFields { service, ..REQ }, PATH, &good);
+            assert_eq!(reasons(outcome), (reason::INVALID_SERVICE, None), "{at} {service:x}");
+        }
+        for mtu in [0, 6, 15] {
+            let outcome = login(&all, AT, REQ, ReqPath { mtu, ..PATH }, &good);
+            assert_eq!(reasons(outcome), (reason::INVALID_MTU, None), "{mtu}");
+        }
+        let idle = login(&all, AT, ReqFields { depths: [0, 4], ..REQ }, PATH, &good);
+        assert_eq!(reasons(idle), (reason::CONSUMER, Some(reject::RESOURCES)));
+        for end in 0..good.len() {
+            let outcome = login(&all, AT, REQ, PATH, &good[..end]);
+            assert_eq!(reasons(outcome), (reason::CONSUMER, Some(reject::CHANNEL)), "{end} bytes");
+        }
+    }
+}

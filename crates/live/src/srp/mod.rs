@@ -18,6 +18,7 @@ mod login;
 mod pair;
 mod server;
 mod socket;
+mod table;
 
 use crate::ready::Tracked;
 use crate::storage::StorageSystem;

@@ -16,6 +16,15 @@ use sanloom_wire::srp::Descriptor;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Purpose of an RDMA READ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// Data of a task, at this offset in its buffer.
+    Data(IoTag, usize),
+    /// Table of memory descriptors for the data to the target, or, if true, to the initiator.
+    Table(bool),
+}
+
 /// Work request.
 #[derive(Debug)]
 pub(super) enum Work {
@@ -34,10 +43,8 @@ pub(super) enum Work {
     Read {
         /// Memory of the peer.
         from: Descriptor,
-        /// Task for which it reads.
-        tag: IoTag,
-        /// Offset in the buffer of the task.
-        at: usize,
+        /// Purpose, which the event repeats.
+        purpose: Purpose,
         /// Data so far.
         data: Vec<u8>,
     },
@@ -50,10 +57,8 @@ pub(super) enum Event {
     Unit(Vec<u8>),
     /// The data of an RDMA READ have arrived.
     Read {
-        /// Task for which it was posted.
-        tag: IoTag,
-        /// Offset in the buffer of the task.
-        at: usize,
+        /// Purpose for which it was posted.
+        purpose: Purpose,
         /// The data.
         data: Vec<u8>,
     },
@@ -327,8 +332,8 @@ impl QueuePair {
             match output {
                 requester::Output::Send(request) => self.transmit(request),
                 requester::Output::Completed(_) => {
-                    if let Some(Posted { work: Work::Read { tag, at, data, .. }, .. }) = self.posted.pop_front() {
-                        self.events.push_back(Event::Read { tag, at, data });
+                    if let Some(Posted { work: Work::Read { purpose, data, .. }, .. }) = self.posted.pop_front() {
+                        self.events.push_back(Event::Read { purpose, data });
                     }
                 }
                 requester::Output::Failed(reason) => self.fail(reason.to_string()),
@@ -356,3 +361,7 @@ impl QueuePair {
         self.packets.push_back(Packet { bth, extended: Extended { reth, ..Extended::default() }, payload });
     }
 }
+
+#[cfg(test)]
+#[path = "pair_tests.rs"]
+mod tests;

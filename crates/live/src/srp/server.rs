@@ -171,7 +171,7 @@ impl SrpServer {
 
     /// Asks all initiators to log out, ends all connections, and accepts no further ones.
     pub fn shut_down(&mut self, now: Instant, systems: &mut Tracked<StorageSystem>) {
-        /// Reason of a target logout: the target is going down (SRP, table 22, no reason).
+        /// Reason of a target logout: none.
         const NO_REASON: u32 = 0;
         self.shutting_down = true;
         let cx = &mut Context { now, systems, ends: Vec::new() };

@@ -7,8 +7,7 @@ use sanloom_wire::infiniband::mad::{CmKind, CmMessage, RepFields, ReqFields};
 use std::net::Ipv4Addr;
 
 const PEER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-const CONFIG: Config =
-    Config { response_timeout: Span::from_secs(1), retries: 2, connections: 2, first_id: u32::MAX };
+const CONFIG: Config = Config { response_timeout: Span::from_secs(1), retries: 2, connections: 2, first_id: u32::MAX };
 const REP: RepFields = RepFields { ids: [0; 2], pair: 0x12_3456, psn: 7, depths: [0, 4], guid: 1 };
 
 fn at(ms: u64) -> Instant {
