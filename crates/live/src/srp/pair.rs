@@ -363,5 +363,4 @@ impl QueuePair {
 }
 
 #[cfg(test)]
-#[path = "pair_tests.rs"]
 mod tests;
