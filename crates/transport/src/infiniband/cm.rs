@@ -8,11 +8,11 @@
 //! A REQ that comes again is answered with the same REP. REP and DREQ are repeated a limited number
 //! of times. The machine follows the contract of `sanloom_scsi`.
 
+use core::net::Ipv4Addr;
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::infiniband::cm::{RejFields, ReqPath, reason};
 use sanloom_wire::infiniband::mad::{CmKind, CmMessage, RepFields, ReqFields};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::Ipv4Addr;
 
 /// Settings of an end point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

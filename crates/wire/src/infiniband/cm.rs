@@ -5,7 +5,7 @@
 use super::mad::{CmKind, CmMessage};
 use crate::bytes::{fixed, u16_at, u32_at};
 use crate::error::ParseError;
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
 /// Bytes of the header in the private data of a REQ of the RDMA connection manager.
 pub const RDMA_CM_BYTES: usize = 36;

@@ -12,7 +12,7 @@ use super::{BTH_BYTES, Bth, Extended, ICRC_BYTES};
 use crate::bytes::{Put, len8, len16, u32_at};
 use crate::crc::{StepBack, frame_crc, step, step_back, unknown_before};
 use crate::error::ParseError;
-use std::net::SocketAddrV4;
+use core::net::SocketAddrV4;
 
 /// UDP port of RoCEv2.
 pub const UDP_PORT: u16 = 4791;

@@ -312,9 +312,9 @@ fn chosen(lab: &Lab, options: &Options) -> Result<Vec<u16>, UpError> {
     found.map(|number| vec![number as u16]).ok_or_else(|| UpError::Unknown { what: "switch", name: name.clone() })
 }
 
-/// Returns the storage systems of this process, by index in the lab: systems with a link
-/// inside the process to one of its switches. Stations, iSCSI and SRP targets are included, unless the
-/// process runs only one of several switches.
+/// Returns the storage systems of this process, by index in the lab: systems with a link inside the
+/// process to one of its switches. Stations, iSCSI and SRP targets are included, unless the process
+/// runs only one of several switches.
 fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
     let whole = switches.len() == lab.switches.len();
     let is_inside = |system: u16| {
