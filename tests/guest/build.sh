@@ -17,10 +17,12 @@ packages="busybox-static libc6 fcoe-utils libpciaccess0 zlib1g sg3-utils libsgut
           libgpg-error0 liblz4-1 libmount1 libblkid1
           dmsetup libdevmapper1.02.1 libselinux1 libpcre2-8-0 libudev1
           multipath-tools libaio1 libedit2 libbsd0 libmd0 libtinfo6 libjson-c5 liburcu8 libgcc-s1 udev libacl1
-          mdadm"
+          mdadm
+          iproute2 libmnl0 libelf1 libbpf1"
 modules="virtio_pci virtio_net virtio_rng qemu_fw_cfg 8021q fcoe sd_mod sg tcm_fc target_core_mod crc32c_generic
          crc_t10dif crct10dif_generic crct10dif_common iscsi_tcp dm-multipath dm-round-robin
-         scsi_dh_alua iscsi_target_mod loop raid456"
+         scsi_dh_alua iscsi_target_mod loop raid456
+         rdma_rxe crc32_generic ib_srp ib_srpt"
 
 stamp=$(cat "$here"/*.sh "$here"/root/init "$here"/root/bin/* | sha256sum | cut -d' ' -f1)
 complete() { [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ]; }

@@ -90,7 +90,7 @@ fn the_crates_depend_only_downwards() {
         ("api", &["fc", "scsi", "wire"]),
         ("lab", &["api", "fc", "scsi", "storage", "wire"]),
         ("sim", &["api", "fc", "scsi", "storage", "transport", "wire"]),
-        ("live", &["api", "block", "fc", "scsi", "storage", "wire"]),
+        ("live", &["api", "block", "fc", "scsi", "storage", "transport", "wire"]),
         ("surface", &["api", "wire"]),
         ("console", &["api", "fc", "lab", "live", "scsi", "sim", "wire"]),
         ("bare", &["sim", "storage"]),

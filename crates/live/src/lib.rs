@@ -5,6 +5,7 @@
 //! - [`ports`]: drivers that carry frames.
 //! - [`storage`]: the disks.
 //! - [`iscsi`]: access to the disks over TCP.
+//! - [`srp`]: access to the disks over RoCEv2.
 //! - [`volumes`]: virtual disks on the LUNs of other storage systems.
 //! - [`state`]: further state that survives a crash.
 //! - [`record`]: recordings of machine inputs and outputs.
@@ -32,6 +33,7 @@ mod request_trace;
 pub mod runtime;
 pub mod sequence;
 pub mod session;
+pub mod srp;
 pub mod state;
 pub mod storage;
 pub mod sys;

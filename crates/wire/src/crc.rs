@@ -35,6 +35,41 @@ pub fn frame_crc_by_table(frame: &[u8]) -> u32 {
     !frame.iter().fold(u32::MAX, |crc, byte| TABLE[usize::from((crc & 0xff) as u8 ^ byte)] ^ crc >> 8)
 }
 
+/// Index of [`TABLE`] by the most significant byte of its entry, which no two entries share.
+const INDEX: [u8; 256] = {
+    let mut index = [0; 256];
+    let mut at = 0;
+    while at < 256 {
+        index[(TABLE[at] >> 24) as usize] = at as u8;
+        at += 1;
+    }
+    index
+};
+
+/// Returns the register of [`frame_crc`] after one more byte. The first register has all bits set,
+/// and the CRC is the complement of the last one.
+pub(crate) fn step(register: u32, byte: u8) -> u32 {
+    TABLE[usize::from((register & 0xff) as u8 ^ byte)] ^ register >> 8
+}
+
+/// Inverse of [`step`]: returns the register before the byte.
+pub(crate) fn step_back(register: u32, byte: u8) -> u32 {
+    let index = INDEX[(register >> 24) as usize];
+    (register ^ TABLE[usize::from(index)]) << 8 | u32::from(index ^ byte)
+}
+
+/// Known part of a register before two unknown bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StepBack {
+    /// Its upper 16 bits. For each value of the lower 16 bits, two bytes exist that lead on.
+    pub upper: u32,
+}
+
+/// Returns the known part of the register before two unknown bytes that led to a register.
+pub(crate) fn unknown_before(register: u32) -> StepBack {
+    StepBack { upper: step_back(step_back(register, 0), 0) >> 16 }
+}
+
 /// CRC of `frame` in wire order: least-significant byte first, unlike every other field.
 pub fn crc_bytes(frame: &[u8]) -> [u8; CRC_BYTES] {
     frame_crc(frame).to_le_bytes()
@@ -68,6 +103,18 @@ mod tests {
         append_crc(&mut frame);
         assert_eq!(frame[9..], [0x26, 0x39, 0xf4, 0xcb]);
         assert_eq!(strip_crc(&frame), Some(&b"123456789"[..]));
+    }
+
+    #[test]
+    fn the_register_before_a_byte_is_found_from_the_one_behind_it() {
+        let registers = [u32::MAX, 0, 0x1234_5678, 0x89ab_cdef];
+        for (register, byte) in registers.into_iter().flat_map(|register| (0..=255).map(move |byte| (register, byte))) {
+            assert_eq!(step_back(step(register, byte), byte), register);
+            let behind = step(step(register, byte), !byte);
+            assert_eq!(unknown_before(behind).upper, register >> 16, "{register:x} {byte:x}");
+        }
+        let all = b"123456789".iter().fold(u32::MAX, |register, byte| step(register, *byte));
+        assert_eq!(!all, 0xcbf4_3926);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::gateway::Gateway;
 use super::iscsi::Iscsi;
 use super::out_of_band::OutOfBand;
 use super::port_groups::PortGroupSpec;
+use super::srp::SrpPortals;
 use super::units::Picos;
 use super::volumes::{BackEnd, BackEndTarget, FcpBackEnd, Pool, VolumeSpec};
 use super::workload::Target;
@@ -44,6 +45,9 @@ pub struct Live {
     /// Storage systems that are iSCSI targets, by index into
     /// [`Lab::storage`](crate::san::Lab::storage).
     pub iscsi: BTreeMap<u16, Iscsi>,
+    /// Storage systems that are SRP targets on RoCEv2, by index into
+    /// [`Lab::storage`](crate::san::Lab::storage).
+    pub srp: BTreeMap<u16, SrpPortals>,
     /// Gateways, by index into [`Lab::storage`](crate::san::Lab::storage).
     pub gateways: BTreeMap<u16, Gateway>,
     /// Metadata servers, by index into [`Lab::storage`](crate::san::Lab::storage).

@@ -23,6 +23,7 @@ mod node;
 mod out_of_band;
 mod policy;
 mod port_groups;
+mod srp;
 mod tcp;
 mod units;
 mod virtual_fabric;
@@ -69,6 +70,7 @@ pub use node::{
 pub use out_of_band::OutOfBand;
 pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 pub use port_groups::PortGroupSpec;
+pub use srp::{SrpPortals, srp_target_port};
 pub use tcp::{Congestion, Tcp};
 pub use units::{LineRate, Picos, Rate};
 pub use virtual_fabric::{MAX_VF_ID, VirtualFabric};

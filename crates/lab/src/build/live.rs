@@ -60,6 +60,7 @@ pub(super) fn build<'d>(
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
         media,
         iscsi,
+        srp: super::srp::build(lab, storage, budget, sink),
         gateways: Default::default(),
         out_of_band: Default::default(),
         masks: Vec::new(),

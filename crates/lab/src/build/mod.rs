@@ -26,6 +26,7 @@ mod persistent;
 mod port_groups;
 mod ports;
 mod processor;
+mod srp;
 mod traces;
 mod vms;
 mod volumes;

@@ -186,12 +186,12 @@ pub(super) const INITIATOR: [Key; 7] = [
 ];
 
 /// SRP target of a storage system.
-pub(super) const TARGET: [Key; 3] = [
+pub(super) const TARGET: [Key; 5] = [
     Key {
         path: "srp",
         kind: Kind::Table,
         fallback: Fallback::Absent("hosts do not reach it over InfiniBand"),
-        meaning: "The storage system is an SRP target at its InfiniBand interfaces.",
+        meaning: "The storage system is an SRP target: at its InfiniBand interfaces in a simulation, and at `portals` in `sanloom up`.",
         example: "{ request_limit = 256 }",
         also: &["infiniband"],
     },
@@ -202,6 +202,22 @@ pub(super) const TARGET: [Key; 3] = [
         meaning: "Requests that an initiator may have outstanding at a channel. It keeps one of them for task management.",
         example: "256",
         also: &["queue_depth", "depth"],
+    },
+    Key {
+        path: "srp.portals",
+        kind: Kind::Patterns,
+        fallback: Fallback::Absent("`sanloom up` does not serve it over SRP"),
+        meaning: "In `sanloom up`, IPv4 addresses where it serves SRP over RoCEv2, each with a port of the RDMA connection manager. All packets go to UDP port 4791. Several targets may share an address with different ports. Identifier extension and GUID of the target are its `wwnn`. Simulations ignore it.",
+        example: "\"192.0.2.1:5555\"",
+        also: &["portal", "roce", "listen", "address", "addresses"],
+    },
+    Key {
+        path: "srp.initiators",
+        kind: Kind::Patterns,
+        fallback: Fallback::Absent("all initiators may log in"),
+        meaning: "In `sanloom up`, port identifiers of the initiators that may log in: identifier extension and GUID in 32 hexadecimal digits. Linux has an extension of zero and the GUID of its adapter. Simulations ignore it.",
+        example: "\"0x00000000000000005054000000000002\"",
+        also: &["allow", "acl", "access", "hosts"],
     },
     INTERFACE_BLOCKS,
 ];

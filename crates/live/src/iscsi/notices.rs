@@ -8,6 +8,8 @@ use sanloom_scsi::scsi::Notice;
 impl IscsiServer {
     /// Dispatches notices of devices and sessions to sessions until there are none.
     pub fn exchange_notices(&mut self, cx: &mut ServerContext<'_, '_>) {
+        // Notices for ports of SRP.
+        let mut for_others = Vec::new();
         loop {
             let mut silent = true;
             for id in std::mem::take(&mut self.shared.replaced) {
@@ -35,10 +37,13 @@ impl IscsiServer {
             while let Some(system) = cx.stores.systems.ready().get(at).copied() {
                 at += 1;
                 for (port, notice) in std::mem::take(&mut cx.stores.systems.visit(system).notices) {
-                    silent = false;
                     let plan = self.shared.behind.iter().find(|one| one.system == system && one.has_port(port));
-                    if let Some(behind) = plan.map(|plan| Behind { port, ..plan.behind(0) }) {
-                        self.dispatch_notice(cx, behind, notice);
+                    match plan.map(|plan| Behind { port, ..plan.behind(0) }) {
+                        Some(behind) => {
+                            silent = false;
+                            self.dispatch_notice(cx, behind, notice);
+                        }
+                        None => for_others.push((system, (port, notice))),
                     }
                 }
             }
@@ -46,8 +51,11 @@ impl IscsiServer {
             silent &= !self.report_ended_tasks(cx);
             self.answer_waiting_logins(cx);
             if silent {
-                return;
+                break;
             }
+        }
+        for (system, notice) in for_others {
+            cx.stores.systems.visit(system).notices.push(notice);
         }
     }
 

@@ -60,6 +60,14 @@ pub enum UpError {
         /// The error.
         error: io::Error,
     },
+    /// The process cannot open a portal of SRP.
+    #[error("cannot open UDP port 4791 at {} for SRP: {error}; {}", address.ip(), portal_remedy(error))]
+    SrpPortal {
+        /// The portal.
+        address: std::net::SocketAddrV4,
+        /// The error.
+        error: io::Error,
+    },
     /// The folder of the instance cannot be created.
     #[error("cannot create the folder {}: {error}", path.display())]
     Folder {

@@ -404,7 +404,8 @@ impl Instance {
         debug_assert!(self.deadlines_are_current(), "a machine was called, and its deadline was not updated");
         debug_assert!(self.services.nothing_is_left(), "a port has frames to send, and the step does not visit it");
         let volumes = self.services.volumes.as_ref().and_then(|engine| engine.poll_timeout());
-        [self.deadlines.next(), self.fabric.injector.next_due(), volumes].into_iter().flatten().min()
+        let srp = self.services.srp.as_ref().and_then(|server| server.poll_timeout());
+        [self.deadlines.next(), self.fabric.injector.next_due(), volumes, srp].into_iter().flatten().min()
     }
 
     /// Returns whether all timers have the deadlines of their machines. Ports that the next step

@@ -7,6 +7,7 @@ use super::{Runtime, UpError};
 use crate::clock::until;
 use crate::iscsi::{self, IscsiServer, ServerContext};
 use crate::poll::Interest;
+use crate::srp;
 use crate::volumes::BACK_ENDS;
 use sanloom_fc::dcbx;
 use sanloom_fc::fip::fcf;
@@ -57,6 +58,9 @@ impl Runtime {
         if let Some(engine) = &mut self.instance.services.volumes {
             engine.watch(&mut self.poller)?;
         }
+        if let Some(server) = &self.instance.services.srp {
+            server.watch(&mut self.poller)?;
+        }
         let now = self.clock.now();
         let wait = if busy {
             Duration::ZERO
@@ -87,6 +91,8 @@ impl Runtime {
             match event.token {
                 WORKERS => services.set_completed(),
                 BELL => self.called = true,
+                // The next step reads all sockets.
+                token if (srp::SOCKETS..srp::SOCKETS + srp::MAX_SOCKETS).contains(&token) => {}
                 token if (BACK_ENDS..iscsi::LISTENERS).contains(&token) => {
                     if let Some(engine) = &mut services.volumes {
                         engine.happened(token, event.readable, event.writable);
@@ -123,6 +129,7 @@ impl Runtime {
             .services
             .with_iscsi(|server, stores| server.serve_ready(&mut ServerContext { now, poller, stores }))
             .unwrap_or(false);
+        more |= instance.services.with_srp(|server, systems| server.serve(now, systems)).unwrap_or(false);
         instance.serve_timers(now);
         if self.next_check <= now {
             self.check(now);
@@ -200,6 +207,13 @@ impl Runtime {
     /// Asks initiators to log out, and waits for a short time. Then their sessions with back ends
     /// log out.
     fn end_sessions(&mut self) {
+        let now = self.clock.now();
+        if self.instance.services.with_srp(|server, systems| server.shut_down(now, systems)).is_some() {
+            let is_over = |runtime: &Runtime| {
+                runtime.instance.services.srp.as_ref().is_none_or(|server| server.connections() == 0)
+            };
+            self.step_until(is_over);
+        }
         let now = self.clock.now();
         let Runtime { instance, poller, .. } = self;
         let services = &mut instance.services;

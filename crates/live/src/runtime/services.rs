@@ -7,6 +7,7 @@ use crate::poll::{Interest, Poller};
 use crate::ready::Tracked;
 use crate::runtime::UpError;
 use crate::runtime::work::Source;
+use crate::srp::SrpServer;
 use crate::storage::port::StoragePort;
 use crate::storage::workers::{Done, Owner, Workers};
 use crate::storage::{Backing, StorageSystem};
@@ -26,6 +27,8 @@ pub struct Services {
     pub systems: Tracked<StorageSystem>,
     /// Storage over TCP.
     pub iscsi: Option<IscsiServer>,
+    /// Storage over RoCEv2.
+    pub srp: Option<SrpServer>,
     /// Virtual disks.
     pub volumes: Option<VolumeEngine>,
     /// Volumes of the lab that are not created yet.
@@ -84,7 +87,7 @@ impl Services {
 
     /// Passes completed jobs to their ports and sessions.
     pub fn complete(&mut self, now: Instant, all: Vec<Done>, poller: &mut Poller) {
-        let mut of_sessions = Vec::new();
+        let (mut of_sessions, mut of_channels) = (Vec::new(), Vec::new());
         for done in all {
             match done.owner {
                 Owner::Port { system, .. } => {
@@ -92,12 +95,16 @@ impl Services {
                     self.submit_jobs(system);
                 }
                 Owner::Session { .. } => of_sessions.push(done),
+                Owner::Channel { .. } => of_channels.push(done),
             }
         }
         if !of_sessions.is_empty() {
             self.with_iscsi(|server, stores| {
                 server.complete_io(&mut ServerContext { now, poller, stores }, of_sessions)
             });
+        }
+        if !of_channels.is_empty() {
+            self.with_srp(|server, systems| server.complete_io(now, systems, of_channels));
         }
     }
 
@@ -106,6 +113,13 @@ impl Services {
         let server = self.iscsi.as_mut()?;
         let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
         let outcome = call(server, stores);
+        self.submit_all_jobs();
+        Some(outcome)
+    }
+
+    /// Calls the SRP targets, if there are any, with their storage, and passes on their jobs.
+    pub fn with_srp<T>(&mut self, call: impl FnOnce(&mut SrpServer, &mut Tracked<StorageSystem>) -> T) -> Option<T> {
+        let outcome = call(self.srp.as_mut()?, &mut self.systems);
         self.submit_all_jobs();
         Some(outcome)
     }

@@ -27,6 +27,11 @@ pub enum Owner {
         /// Its connection.
         connection: u64,
     },
+    /// An SRP channel.
+    Channel {
+        /// Its number.
+        channel: u64,
+    },
 }
 
 /// Work on a medium, with its buffer.

@@ -60,6 +60,21 @@ pub fn bound_buffers(socket: impl AsFd, send_bytes: usize) -> io::Result<()> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Sets "do not fragment" in the IPv4 datagrams of a socket (`IP_MTU_DISCOVER`, ip(7)). Unless the
+/// socket is connected, their identification is zero.
+///
+/// # Errors
+/// When the socket is not one of IPv4.
+pub fn never_fragment(socket: impl AsFd) -> io::Result<()> {
+    let descriptor = socket.as_fd().as_raw_fd();
+    let value: libc::c_int = libc::IP_PMTUDISC_DO;
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    let pointer = (&raw const value).cast();
+    // SAFETY: the kernel reads `len` bytes from `value`.
+    let outcome = unsafe { libc::setsockopt(descriptor, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, pointer, len) };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,6 +37,8 @@ pub struct PortConfig {
 pub enum PortName {
     /// Fibre Channel port name.
     Fcp(Wwpn),
+    /// Port identifier of an SRP target: identifier extension and GUID.
+    Srp([u8; 16]),
     /// Portal group of an iSCSI target.
     Iscsi {
         /// iSCSI name of the target.

@@ -123,6 +123,7 @@ impl Identity {
     /// relative identifier and group), and of the device.
     fn identification(&self, number: u16, unit: &Unit) -> Vec<u8> {
         const NAA: u8 = 3;
+        const EUI: u8 = 2;
         const RELATIVE_PORT: u8 = 4;
         const PORT_GROUP: u8 = 5;
         let naa = self.wwnn.0 & !(0xf << 60) | 0x6 << 60;
@@ -131,11 +132,17 @@ impl Identity {
         if let Some(port) = self.ports.get(usize::from(number)) {
             let of = match port.name {
                 PortName::Fcp(_) => protocol::FCP,
+                PortName::Srp(_) => protocol::SRP,
                 PortName::Iscsi { .. } => protocol::ISCSI,
             };
             let names = match &port.name {
                 PortName::Fcp(name) => [
                     Designator::binary(association::PORT, NAA, &name.0.to_be_bytes()),
+                    Designator::binary(association::DEVICE, NAA, &self.wwnn.0.to_be_bytes()),
+                ],
+                // A 16-byte identifier based on EUI-64 (SPC-4, 7.8.6.5.4).
+                PortName::Srp(id) => [
+                    Designator::binary(association::PORT, EUI, id),
                     Designator::binary(association::DEVICE, NAA, &self.wwnn.0.to_be_bytes()),
                 ],
                 PortName::Iscsi { target, portal_group } => [

@@ -74,6 +74,8 @@ pub enum Output {
     },
     /// Write to the initiator by RDMA, before all later outputs.
     Push {
+        /// Task.
+        tag: IoTag,
         /// Buffer of the initiator.
         to: Buffer,
         /// Bytes.
@@ -171,6 +173,13 @@ impl Target {
     /// Next effect.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// Returns whether [`Input::Pulled`] of a task needs its bytes, because they are a parameter
+    /// list.
+    pub fn pulls_parameters(&self, tag: IoTag) -> bool {
+        let task = self.slot(tag).and_then(|slot| self.tasks[slot].as_ref());
+        task.is_some_and(|task| task.state == State::Pulling { parameters: true })
     }
 
     /// Tasks in progress.
@@ -319,7 +328,7 @@ impl Target {
                 let (to, bytes) = (task.input.clone(), io.bytes.min(task.input.total()));
                 let residual = i64::from(task.input.total()) - i64::from(io.bytes);
                 if bytes > 0 {
-                    self.outputs.push_back(Output::Push { to, bytes, data: Vec::new() });
+                    self.outputs.push_back(Output::Push { tag, to, bytes, data: Vec::new() });
                 }
                 self.finish(tag, response, residual);
             }
@@ -336,7 +345,7 @@ impl Target {
         if bytes > 0 {
             response.data.truncate(bytes as usize);
             let data = std::mem::take(&mut response.data);
-            self.outputs.push_back(Output::Push { to, bytes, data });
+            self.outputs.push_back(Output::Push { tag, to, bytes, data });
         }
         self.finish(tag, response, i64::from(total) - i64::from(moved));
     }

@@ -1,5 +1,6 @@
 //! Tests of the transports.
 
+mod infiniband_cm;
 mod infiniband_fabrics;
 mod infiniband_links;
 mod infiniband_opensm;

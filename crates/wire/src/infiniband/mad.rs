@@ -104,7 +104,7 @@ pub struct ReqFields {
     pub pair: u32,
     /// Responder resources and initiator depth.
     pub depths: [u8; 2],
-    /// First PSN: 24 bits.
+    /// First PSN that the sender of the message expects: 24 bits.
     pub psn: u32,
     /// Partition key.
     pub key: u16,
@@ -117,7 +117,7 @@ pub struct RepFields {
     pub ids: [u32; 2],
     /// Queue pair: 24 bits.
     pub pair: u32,
-    /// First PSN: 24 bits.
+    /// First PSN that the sender of the message expects: 24 bits.
     pub psn: u32,
     /// Responder resources and initiator depth.
     pub depths: [u8; 2],

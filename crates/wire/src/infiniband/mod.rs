@@ -7,8 +7,10 @@
 //!   n    BTH 12, then the headers of its opcode, payload, pad, ICRC 4, VCRC 2
 //! ```
 
+pub mod cm;
 mod crc;
 pub mod mad;
+pub mod roce;
 
 pub use crc::{icrc, vcrc};
 
@@ -81,6 +83,10 @@ pub struct Bth {
 pub mod opcode {
     /// RC SEND first.
     pub const SEND_FIRST: u8 = 0x00;
+    /// RC SEND middle.
+    pub const SEND_MIDDLE: u8 = 0x01;
+    /// RC SEND last.
+    pub const SEND_LAST: u8 = 0x02;
     /// RC SEND only.
     pub const SEND_ONLY: u8 = 0x04;
     /// RC SEND last with immediate data.
@@ -89,6 +95,10 @@ pub mod opcode {
     pub const SEND_ONLY_IMMEDIATE: u8 = 0x05;
     /// RC RDMA WRITE first.
     pub const WRITE_FIRST: u8 = 0x06;
+    /// RC RDMA WRITE middle.
+    pub const WRITE_MIDDLE: u8 = 0x07;
+    /// RC RDMA WRITE last.
+    pub const WRITE_LAST: u8 = 0x08;
     /// RC RDMA WRITE last with immediate data.
     pub const WRITE_LAST_IMMEDIATE: u8 = 0x09;
     /// RC RDMA WRITE only.

@@ -53,6 +53,8 @@ pub struct Designator {
 pub mod protocol {
     /// Fibre Channel.
     pub const FCP: u8 = 0;
+    /// SRP.
+    pub const SRP: u8 = 4;
     /// iSCSI.
     pub const ISCSI: u8 = 5;
 }

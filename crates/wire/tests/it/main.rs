@@ -15,6 +15,7 @@ mod names;
 mod nbd;
 mod nbd_samples;
 mod pause;
+mod roce;
 mod round_trip;
 mod truncation;
 mod tshark;

@@ -36,6 +36,9 @@ impl Shown<'_> {
             if live.iscsi.contains_key(&storage) && !names().any(|name| matches!(name, InitiatorName::Iscsi(_))) {
                 seen_by.push("all over iSCSI".to_owned());
             }
+            if live.srp.contains_key(&storage) && !names().any(|name| matches!(name, InitiatorName::Srp(_))) {
+                seen_by.push("all over SRP".to_owned());
+            }
         }
         let reservations = device.reservations(lun);
         let reservation = reservations.iter().find_map(|one| {

@@ -18,6 +18,7 @@ mod recovery;
 mod relay;
 mod scsi_commands;
 mod service;
+mod srp;
 mod tools;
 mod virtual_ports;
 mod vlans;

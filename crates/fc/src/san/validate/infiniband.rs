@@ -19,7 +19,9 @@ const MAX_CHANNEL_PORTS: u64 = 16_383;
 const MAX_FEW_CREDITS: usize = 8;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
-    if lab.infiniband.switches.is_empty() && lab.infiniband.links.is_empty() && lab.infiniband.targets.is_empty() {
+    let mut targets_here = lab.infiniband.targets.keys();
+    let only_live = targets_here.all(|storage| lab.live.srp.contains_key(storage) && !presents_volumes(lab, *storage));
+    if lab.infiniband.switches.is_empty() && lab.infiniband.links.is_empty() && only_live {
         return;
     }
     names(lab, problems);
@@ -244,24 +246,28 @@ fn groups(lab: &Lab, problems: &mut Problems) {
     }
 }
 
+fn presents_volumes(lab: &Lab, storage: u16) -> bool {
+    lab.live.medium(storage).kind == MediumKind::Volumes
+}
+
 fn targets(lab: &Lab, problems: &mut Problems) {
     let paths = lab.srp_paths();
     for &storage in lab.infiniband.targets.keys() {
         let Some(config) = lab.storage.get(usize::from(storage)) else { continue };
         let place = Place::of(Section::Storage, usize::from(storage)).key("srp");
-        if lab.live.medium(storage).kind == MediumKind::Volumes {
+        if presents_volumes(lab, storage) {
             problems.add(
                 ProblemKind::BadLink,
                 place,
                 format!("`{}` presents virtual disks, which SRP cannot serve", config.name),
                 "leave `srp` out, and let hosts reach it over iSCSI",
             );
-        } else if paths.target_ports(storage).is_empty() {
+        } else if paths.target_ports(storage).is_empty() && !lab.live.srp.contains_key(&storage) {
             problems.add(
                 ProblemKind::BadLink,
                 place,
                 format!("`{}` is an SRP target, but has no InfiniBand link", config.name),
-                "add a [[link]] with a rate of InfiniBand such as \"4xEDR\", or leave `srp` out",
+                "add a [[link]] with a rate of InfiniBand such as \"4xEDR\", or `portals` for a live run, or leave `srp` out",
             );
         }
     }

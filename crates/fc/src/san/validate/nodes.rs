@@ -71,7 +71,8 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     for (i, h) in lab.hosts.iter().enumerate().take(MAX_NODES).filter(physical) {
         check(Node::Host(i as u16), Place::of(Section::Host, i), &h.name);
     }
-    let on_fabric = |(number, _): &(usize, &Storage)| !lab.live.iscsi.contains_key(&(*number as u16));
+    let on_ip = |number: u16| lab.live.iscsi.contains_key(&number) || lab.live.srp.contains_key(&number);
+    let on_fabric = |(number, _): &(usize, &Storage)| !on_ip(*number as u16);
     for (i, s) in lab.storage.iter().enumerate().take(MAX_NODES).filter(on_fabric) {
         check(Node::Storage(i as u16), Place::of(Section::Storage, i), &s.name);
     }

@@ -299,6 +299,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         uplinks,
         fcoe,
         iscsi,
+        srp,
         port_groups,
         pools,
         back_ends,
@@ -338,6 +339,12 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
             now.live.iscsi == *iscsi,
             "`iscsi` of storage",
             "portals are opened at the start only, and initiators have negotiated parameters",
+        ),
+        (
+            (&now.live.srp, &now.infiniband.targets) == (srp, &new.infiniband.targets)
+                || srp.is_empty() && now.live.srp.is_empty(),
+            "`srp` of storage",
+            "portals are opened at the start only, and initiators have learned the request limit",
         ),
     ];
     for (same, what, why) in fixed {

@@ -3,6 +3,7 @@
 mod fcip;
 mod hosts;
 mod iscsi;
+mod srp;
 mod state;
 mod storage;
 mod switches;
@@ -261,6 +262,7 @@ impl Runtime {
         builder.make_storage()?;
         builder.make_volumes(options.agreement)?;
         builder.make_iscsi()?;
+        builder.make_srp()?;
         let Builder { mut instance, mut poller, clock, .. } = builder;
         instance.services.start_workers(&mut poller)?;
         instance.spread = Spread::new(options.threads.unwrap_or(0));
@@ -321,9 +323,9 @@ fn chosen(lab: &Lab, options: &Options) -> Result<Vec<u16>, UpError> {
     found.map(|number| vec![number as u16]).ok_or_else(|| UpError::Unknown { what: "switch", name: name.clone() })
 }
 
-/// Returns the storage systems of this process, by index in the lab: systems with a link
-/// inside the process to one of its switches. Stations and iSCSI targets are included, unless the
-/// process runs only one of several switches.
+/// Returns the storage systems of this process, by index in the lab: systems with a link inside the
+/// process to one of its switches. Stations, iSCSI and SRP targets are included, unless the process
+/// runs only one of several switches.
 fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
     let whole = switches.len() == lab.switches.len();
     let is_inside = |system: u16| {
@@ -335,8 +337,9 @@ fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
                 here && ends.contains(&Node::Storage(system)) && !lab.live.ethernet.contains_key(&number)
             })
     };
-    let over_tcp = |system: &u16| lab.live.iscsi.contains_key(system) && (switches.len() == lab.switches.len());
-    (0..lab.storage.len() as u16).filter(|system| is_inside(*system) || over_tcp(system)).collect()
+    let is_target = |system: &u16| lab.live.iscsi.contains_key(system) || lab.live.srp.contains_key(system);
+    let over_ip = |system: &u16| is_target(system) && switches.len() == lab.switches.len();
+    (0..lab.storage.len() as u16).filter(|system| is_inside(*system) || over_ip(system)).collect()
 }
 
 #[cfg(test)]

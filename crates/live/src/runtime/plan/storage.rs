@@ -16,7 +16,7 @@ use crate::storage::port::{At, StoragePort};
 use crate::storage::records::Records;
 use crate::storage::store::Store;
 use sanloom_block::{FileSpec, Source};
-use sanloom_fc::config::{Ethernet, MediumKind, Storage};
+use sanloom_fc::config::{Ethernet, MediumKind, Storage, srp_target_port};
 use sanloom_fc::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_fc::fip::vn2vn::Vn2vnConfig;
 use sanloom_fc::nport::{NPort, NPortConfig};
@@ -180,9 +180,15 @@ fn device(lab: &Lab, instance: u32, storage: u16, config: &Storage) -> DeviceCon
             group,
         })
     });
+    let srp = lab
+        .live
+        .srp
+        .get(&storage)
+        .map(|_| PortConfig { name: PortName::Srp(srp_target_port(config.wwnn.0)), group: PORTAL_GROUP });
     DeviceConfig {
         wwnn: config.wwnn,
-        ports: config.ports.iter().zip(0..).map(port).chain(iscsi).collect(),
+        // The port of SRP is the last one.
+        ports: config.ports.iter().zip(0..).map(port).chain(iscsi).chain(srp).collect(),
         units: (0..config.luns.len()).map(unit).collect(),
         masking: lab.masking(storage),
         attentions: true,

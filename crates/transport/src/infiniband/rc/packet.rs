@@ -103,6 +103,17 @@ pub enum Fatal {
     Operation,
 }
 
+impl Fatal {
+    /// Returns the code in the AETH.
+    pub const fn code(self) -> u8 {
+        match self {
+            Fatal::InvalidRequest => 1,
+            Fatal::Access => 2,
+            Fatal::Operation => 3,
+        }
+    }
+}
+
 /// Packet from the responder to the requester.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Response {
@@ -130,4 +141,45 @@ pub enum ResponseKind {
         /// Bytes of payload.
         length: u32,
     },
+}
+
+/// Times of "receiver not ready" in units of 10 us, by their code of 5 bits (IBA volume 1, table
+/// 45).
+const NOT_READY: [u32; 32] = [
+    65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024, 1_536, 2_048, 3_072,
+    4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
+];
+
+impl ResponseKind {
+    /// Returns the meaning of the syndrome of an AETH (IBA volume 1, 9.7.5.2.2) outside of a READ
+    /// response; `None` for a reserved one.
+    pub fn of_syndrome(syndrome: u8) -> Option<ResponseKind> {
+        let value = syndrome & 0x1f;
+        match (syndrome >> 5, value) {
+            (0, _) => Some(ResponseKind::Ack),
+            (1, code) => Some(ResponseKind::NotReady(Span::from_us(10 * u64::from(NOT_READY[usize::from(code)])))),
+            (3, 0) => Some(ResponseKind::NakSequence),
+            (3, 1) => Some(ResponseKind::Nak(Fatal::InvalidRequest)),
+            (3, 2) => Some(ResponseKind::Nak(Fatal::Access)),
+            (3, 3) => Some(ResponseKind::Nak(Fatal::Operation)),
+            _ => None,
+        }
+    }
+
+    /// Returns the syndrome of the AETH. Acknowledgements carry no credit, so the requester is not
+    /// limited; a time is rounded up to the next code.
+    pub fn syndrome(self) -> u8 {
+        const UNLIMITED: u8 = 0x1f;
+        match self {
+            ResponseKind::Ack | ResponseKind::Data { .. } => UNLIMITED,
+            ResponseKind::NotReady(time) => {
+                let units = time.as_ns().div_ceil(10_000);
+                // Code 0 is the longest time.
+                let code = (1..32).find(|code| u64::from(NOT_READY[usize::from(*code)]) >= units).unwrap_or(0);
+                0x20 | code
+            }
+            ResponseKind::NakSequence => 0x60,
+            ResponseKind::Nak(reason) => 0x60 | reason.code(),
+        }
+    }
 }

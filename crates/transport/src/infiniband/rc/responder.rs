@@ -79,6 +79,12 @@ impl Responder {
         }
     }
 
+    /// Counter of the next packet in sequence: its PSN, plus a multiple of 2^24. A call of
+    /// [`handle`](Self::handle) that moves it has accepted the packet.
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
     /// Next effect. Responses of a READ are made one by one.
     pub fn poll_output(&mut self) -> Option<Output> {
         if let Some(output) = self.outputs.pop_front() {

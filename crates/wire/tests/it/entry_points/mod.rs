@@ -11,7 +11,9 @@ use sanloom_wire::fcoe::Fcoe;
 use sanloom_wire::fip::Fip;
 use sanloom_wire::header::{HEADER_BYTES, Header};
 use sanloom_wire::infiniband::Packet;
+use sanloom_wire::infiniband::cm::RdmaCm;
 use sanloom_wire::infiniband::mad::{CmMessage, Smp};
+use sanloom_wire::infiniband::roce::{self, RocePacket};
 use sanloom_wire::iscsi::{self, Ahs, BHS_BYTES, Bhs, Head, SenseSegment};
 use sanloom_wire::lldp::Lldpdu;
 use sanloom_wire::nbd::{Chunk, ClientOption, Greeting, OptionHeader, OptionReply, Request, SimpleReply};
@@ -27,6 +29,7 @@ use sanloom_wire::scsi::{lba_status, luns, port_groups, unmap};
 use sanloom_wire::sense::Sense;
 use sanloom_wire::srp::{Iu, LoginReq};
 use sanloom_wire::{FCtl, FcType, Frame, Message, ParseError, RCtl, ReplyTo, lun};
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Name of a fuzz target, and its parser.
 pub type EntryPoint = (&'static str, fn(&[u8]));
@@ -377,6 +380,20 @@ pub fn infiniband(data: &[u8]) {
         let mut copy = message;
         copy.set_req(&message.req());
         copy.set_rep(&copy.rep());
+        copy.set_req_path(&copy.req_path());
+        copy.set_rej(&copy.rej());
         assert_eq!(copy, message);
+        if let Ok((header, _)) = RdmaCm::parse(message.private()) {
+            assert_eq!(RdmaCm::parse(&header.to_bytes()), Ok((header, &[][..])));
+        }
+    }
+    let ends = [1, 2].map(|last| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, last), roce::UDP_PORT));
+    let path = roce::Path { from: ends[0], to: ends[1] };
+    // Few inputs have a valid ICRC, so one is appended to each.
+    let whole = [data, &path.icrc(data)].concat();
+    if let Ok(packet) = RocePacket::parse(&path, &whole) {
+        bytes.clear();
+        packet.emit(&path, &mut bytes);
+        assert_eq!(RocePacket::parse(&path, &bytes).map(|again| again.payload), Ok(packet.payload));
     }
 }
