@@ -41,7 +41,7 @@ pub struct Spread {
     /// ports.
     wanted: usize,
     /// The threads, the instance's included; `None`: it has the only one.
-    pool: Option<ThreadPool>,
+    pool: Option<Arc<ThreadPool>>,
     attention: Arc<Attention>,
     /// Batches that no port uses now.
     batches: Vec<Batch>,
@@ -95,7 +95,7 @@ impl Spread {
         }
         let builder = rayon::ThreadPoolBuilder::new().num_threads(self.wanted).use_current_thread();
         match builder.thread_name(|number| format!("ports-{number}")).build() {
-            Ok(pool) => self.pool = Some(pool),
+            Ok(pool) => self.pool = Some(Arc::new(pool)),
             Err(error) => {
                 tracing::warn!(%error, "one thread does the work of all Ethernet ports");
                 self.wanted = 1;
@@ -107,6 +107,11 @@ impl Spread {
     #[inline]
     pub fn is_running(&self) -> bool {
         self.pool.is_some()
+    }
+
+    /// The threads for sessions of iSCSI, if the option asks for several.
+    pub fn for_sessions(&self) -> Option<&Arc<ThreadPool>> {
+        self.pool.as_ref()
     }
 
     /// Number of phases that threads have shared.
