@@ -55,13 +55,13 @@ impl IscsiServer {
     fn report_ended_tasks(&mut self, cx: &mut ServerContext<'_, '_>) -> bool {
         let mut any = false;
         for (behind, from) in std::mem::take(&mut self.shared.ending) {
-            let ending = |(id, connection): (&u64, &Box<Connection>)| {
+            let ending = |id: &u64, connection: &Connection| {
                 let is_other = *id != from && connection.behind.is_some_and(|other| other.system == behind.system);
                 is_other && connection.session().is_some_and(Session::is_ending_tasks)
             };
             let of = |key| self.shared.behind(key).is_some_and(|other| other.system == behind.system);
             let writes = self.shared.writing.values().any(|(key, _)| of(key));
-            if writes || self.connections.iter().any(ending) {
+            if writes || self.connections.iter().any(|(id, connection)| ending(id, connection)) {
                 self.shared.ending.push((behind, from));
                 continue;
             }
