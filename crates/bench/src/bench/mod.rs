@@ -14,6 +14,7 @@ mod offloads;
 mod pdu_copy;
 mod plane;
 mod rate;
+mod sessions;
 pub(super) mod statistics;
 mod storage;
 mod switch;
@@ -61,6 +62,9 @@ pub enum What {
     /// several; requires root
     #[command(after_help = "Example:\n  sanloom bench threads")]
     Threads(threads::Args),
+    /// Requests of several hosts through an iSCSI switch with one thread and with several
+    #[command(after_help = "Example:\n  sanloom bench sessions --rounds 25")]
+    Sessions(sessions::Args),
     /// Logins of up to 65,000 virtual ports over Ethernet: rate and latency
     #[command(after_help = "Example:\n  sanloom bench fdisc")]
     Fdisc(fdisc::Args),
@@ -97,6 +101,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Storage(args) => storage::run(args),
         What::Forward(args) => forward::run(args),
         What::Threads(args) => threads::run(args),
+        What::Sessions(args) => sessions::run(args),
         What::Fdisc(args) => fdisc::run(args),
         What::Chain(args) => chain::run(args),
         What::Fabric(args) => fabric::run(args),

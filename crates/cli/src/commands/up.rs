@@ -63,8 +63,9 @@ pub struct Args {
     /// Capture the port of a link, or a port such as sw1:0, to a file (pcapng); may be repeated
     #[arg(long, value_name = "PORT=FILE", value_parser = parse_capture)]
     capture: Vec<(String, PathBuf)>,
-    /// Threads that share the work of Ethernet ports; by default up to 4, if there are that many
-    /// processors, and at least 4 ports
+    /// Threads that share the work of Ethernet ports, and of iSCSI sessions with virtual disks; by
+    /// default up to 4 for ports, if there are that many processors and at least 4 ports, and 1 for
+    /// sessions
     #[arg(long, value_name = "N", value_parser = quantity::count::<usize>(1..=64))]
     threads: Option<usize>,
     /// Record the inputs and outputs of the protocol machines in a file, for `sanloom replay`

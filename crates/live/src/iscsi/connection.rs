@@ -1,6 +1,7 @@
 //! Connection of one initiator to a portal: [`Connection`].
 
 use super::forward::Forwarding;
+use super::shared::Common;
 use super::slots::Slots;
 use super::{Behind, Context, Stores};
 use crate::poll::Interest;
@@ -59,6 +60,9 @@ pub(super) struct Connection {
     pub(super) forwarding: Option<Box<Forwarding>>,
     /// True while the login response waits for the last writes of the session that it replaces.
     pub(super) waits: bool,
+    /// True if threads may share this connection with others: a session with virtual disks. Media of
+    /// this process are accessed in calls of machines.
+    pub(super) spreads: bool,
 }
 
 impl Connection {
@@ -83,6 +87,7 @@ impl Connection {
             readable: true,
             forwarding: None,
             waits: false,
+            spreads: false,
         }
     }
 
@@ -171,7 +176,7 @@ impl Connection {
         }
         more &= self.wants_input();
         match &mut self.forwarding {
-            Some(forwarding) if self.broken || self.closing => _ = forwarding.leave(cx.now, &mut cx.shared.buffers),
+            Some(forwarding) if self.broken || self.closing => _ = forwarding.leave(cx.now, &mut cx.local.buffers),
             Some(_) => {
                 more |= self.serve_links(cx);
                 self.flush(cx);
@@ -183,13 +188,13 @@ impl Connection {
 
     /// Reads once. Returns whether the socket may have more.
     fn read(&mut self, cx: &mut Context<'_, '_>) -> io::Result<bool> {
-        let mut input = std::mem::take(&mut cx.shared.input);
+        let mut input = std::mem::take(&mut cx.local.input);
         let between = self.transport.reader.is_between();
         let outcome = match self.forwarding.as_deref_mut().is_some_and(|forwarding| forwarding.begins(between)) {
             true => self.read_forwarding(cx, &mut input),
             false => self.read_conventional(cx, &mut input),
         };
-        cx.shared.input = self.keep_input(input, &mut cx.shared.buffers);
+        cx.local.input = self.keep_input(input, &mut cx.local.buffers);
         outcome
     }
 
@@ -198,7 +203,7 @@ impl Connection {
         let Transport { stream, reader, .. } = &mut self.transport;
         let arrived = match reader.direct(destination) {
             Some((tag, at, len)) => {
-                let room = self.slots.room(tag, at, len, &mut cx.shared.buffers);
+                let room = self.slots.room(tag, at, len, &mut cx.local.buffers);
                 reader.read_direct(stream, room, input)
             }
             None => reader.read(stream, input),
@@ -226,7 +231,7 @@ impl Connection {
                     Machine::Full(_) => self.input(cx, Input::Header(head)),
                 },
                 Step::Data { id, at, piece } => {
-                    self.slots.room(id, at, piece.len(), &mut cx.shared.buffers).copy_from_slice(piece);
+                    self.slots.room(id, at, piece.len(), &mut cx.local.buffers).copy_from_slice(piece);
                 }
                 Step::Text { head, data, intact } => match &self.machine {
                     Machine::Login(_) => self.log_in(cx, login::Input::Pdu { head, text: data }),
@@ -253,7 +258,7 @@ impl Connection {
     /// Passes an input to the login. After the login it is discarded.
     fn log_in(&mut self, cx: &mut Context<'_, '_>, input: login::Input) {
         let Machine::Login(machine) = &mut self.machine else { return };
-        machine.handle(cx.now, input, &mut cx.shared.directory);
+        machine.handle(cx.now, input, &mut cx.lock().shared.directory);
         let mut established = None;
         while let Some(output) = machine.poll_output() {
             match output {
@@ -274,7 +279,8 @@ impl Connection {
 
     /// Begins the full feature phase.
     fn begin(&mut self, cx: &mut Context<'_, '_>, established: Established) {
-        let shared = &mut *cx.shared;
+        let mut common = cx.lock();
+        let Common { shared, stores } = &mut *common;
         if let Some(replaced) = established.replaces {
             shared.replaced.push(replaced);
         }
@@ -289,11 +295,12 @@ impl Connection {
         let parameters = established.parameters;
         self.transport.agree(&parameters);
         self.transport.egress.number(Statuses::new(established.stat_sn));
-        let device = self.behind.map(|behind| (behind.port, &mut cx.stores.systems[behind.system].device));
+        let device = self.behind.map(|behind| (behind.port, &mut stores.systems[behind.system].device));
         let session = Session::new(cx.now, established, shared.node.clone(), Limits::default(), device);
         self.machine = Machine::Full(Box::new(session));
+        self.spreads = self.behind.is_some_and(|behind| stores.systems[behind.system].has_only_volumes());
         let forwards = self.behind.is_some_and(|behind| behind.forward);
-        if let Some(engine) = cx.stores.volumes.as_deref().filter(|_| forwards) {
+        if let Some(engine) = stores.volumes.as_deref().filter(|_| forwards) {
             self.forwarding = Some(Box::new(Forwarding::new(self.id, parameters, engine)));
             if let Err(error) = bound_buffers(&self.transport.stream, HOST_SEND_BYTES) {
                 tracing::debug!(connection = self.id, %error, "the socket buffer size cannot be set");
@@ -304,7 +311,7 @@ impl Connection {
     /// Passes an input to the session and executes its outputs. During a login it is discarded.
     fn input(&mut self, cx: &mut Context<'_, '_>, input: Input) {
         let Machine::Full(session) = &mut self.machine else { return };
-        session.handle(cx.now, input, device(self.behind, cx.stores));
+        session.handle(cx.now, input, device(self.behind, &mut cx.lock().stores));
         self.drain(cx);
     }
 
@@ -314,7 +321,7 @@ impl Connection {
             let Machine::Full(session) = &mut self.machine else { return };
             let Some(output) = session.poll_output() else { break };
             let is_full = self.transport.egress.bytes >= MAX_OUTPUT_BYTES;
-            let spare = &mut cx.shared.buffers;
+            let spare = &mut cx.local.buffers;
             match output {
                 Output::Send { head, data } => self.transport.egress.push(&head, data),
                 Output::Data { tag, head, at } => {
@@ -328,7 +335,8 @@ impl Connection {
                 Output::Fetch { tag, bytes } => {
                     let mut buffer = self.slots.take(tag, spare);
                     buffer.truncate(bytes as usize);
-                    session.handle(cx.now, Input::Parameters { tag, bytes: buffer }, device(self.behind, cx.stores));
+                    let input = Input::Parameters { tag, bytes: buffer };
+                    session.handle(cx.now, input, device(self.behind, &mut cx.lock().stores));
                 }
                 Output::Release(tag) => self.slots.release(tag, spare),
                 Output::Cancel(tag) => {
@@ -340,10 +348,10 @@ impl Connection {
                 Output::Arrived { .. } => {}
                 Output::Ends(ends) => {
                     if let Some(behind) = self.behind {
-                        cx.shared.ends.push((behind, ConnectionId(self.id), ends));
+                        cx.lock().shared.ends.push((behind, ConnectionId(self.id), ends));
                     }
                 }
-                Output::Reset => cx.shared.resets.extend(self.behind),
+                Output::Reset => cx.lock().shared.resets.extend(self.behind),
                 Output::Close(reason) => {
                     // A silent initiator does not receive the remaining PDUs either.
                     self.broken |= reason == CloseReason::Silent;
@@ -363,26 +371,26 @@ impl Connection {
     /// Executes the outputs of the device.
     pub(super) fn drain_device(&self, cx: &mut Context<'_, '_>) {
         if let Some(behind) = self.behind {
-            cx.stores.systems[behind.system].drain_outside(cx.now);
+            cx.lock().stores.systems[behind.system].drain_outside(cx.now);
         }
     }
 
     fn start_io(&mut self, cx: &mut Context<'_, '_>, io: Io) {
         let Io { tag, unit, op, lba, blocks, bytes, fua, .. } = io;
         let Some(behind) = self.behind else { return };
-        let data = self.slots.take(tag, &mut cx.shared.buffers);
+        let data = self.slots.take(tag, &mut cx.local.buffers);
         let (work, owner) = (BlockWork { op, lba, blocks, bytes, fua }, Owner::Session { connection: self.id });
-        let system = &mut cx.stores.systems[behind.system];
-        let Some((data, status)) = system.perform(unit, owner, tag, work, data) else { return };
-        self.slots.put(tag, data, &mut cx.shared.buffers);
+        let outcome = cx.lock().stores.systems[behind.system].perform(unit, owner, tag, work, data);
+        let Some((data, status)) = outcome else { return };
+        self.slots.put(tag, data, &mut cx.local.buffers);
         let Machine::Full(session) = &mut self.machine else { return };
-        session.handle(cx.now, Input::IoDone { tag, status }, device(self.behind, cx.stores));
+        session.handle(cx.now, Input::IoDone { tag, status }, device(self.behind, &mut cx.lock().stores));
     }
 
     /// Passes the end of an I/O to the session. The results leave with the next
     /// [`flush`](Self::flush).
     pub(super) fn complete_io(&mut self, cx: &mut Context<'_, '_>, tag: IoTag, status: IoStatus, data: Vec<u8>) {
-        self.slots.put(tag, data, &mut cx.shared.buffers);
+        self.slots.put(tag, data, &mut cx.local.buffers);
         self.input(cx, Input::IoDone { tag, status });
     }
 
@@ -427,7 +435,7 @@ impl Connection {
         }
         self.emit(cx, &[]);
         loop {
-            if let Err(error) = self.transport.flush(&mut cx.shared.buffers) {
+            if let Err(error) = self.transport.flush(&mut cx.local.buffers) {
                 tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");
                 self.broken = true;
                 return;
@@ -445,15 +453,17 @@ impl Connection {
     /// Ends the session. Returns its forwarding path, whose back-end connections may still have to
     /// log out.
     pub(super) fn end(mut self, cx: &mut Context<'_, '_>) -> Option<Box<Forwarding>> {
+        let mut common = cx.lock();
+        let Common { shared, stores } = &mut *common;
         if let Some(forwarding) = &mut self.forwarding {
-            forwarding.close(cx.now, cx.stores, &mut cx.shared.buffers);
+            forwarding.close(cx.now, stores, &mut cx.local.buffers);
         }
         if let Machine::Full(session) = &mut self.machine {
-            let writes = session.close(device(self.behind, cx.stores));
+            let writes = session.close(device(self.behind, stores));
             if !writes.is_empty() {
-                cx.shared.writing.insert(self.id, (session.key().clone(), writes));
+                shared.writing.insert(self.id, (session.key().clone(), writes));
             }
-            cx.shared.directory.leave(session.key(), ConnectionId(self.id));
+            shared.directory.leave(session.key(), ConnectionId(self.id));
             let Counters { commands, read_bytes, written_bytes, rejects, aborted, .. } = *session.counters();
             tracing::info!(connection = self.id, peer = %self.peer, commands, read_bytes, written_bytes, rejects, aborted, "session ended");
         }

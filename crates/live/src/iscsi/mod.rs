@@ -11,8 +11,8 @@
 //! leave from there, many pieces with one system call.
 //!
 //! Sessions with virtual disks also have connections of their own to back ends, on which reads and
-//! writes are forwarded (`forward`). The layer below, common to targets and initiators, is
-//! [`crate::session`].
+//! writes are forwarded (`forward`). Several threads may share the connections of a step
+//! (`spread`). The layer below, common to targets and initiators, is [`crate::session`].
 
 mod connection;
 mod forward;
@@ -21,6 +21,7 @@ pub mod secret;
 mod server;
 mod shared;
 mod slots;
+mod spread;
 
 use crate::poll::Poller;
 use crate::ready::Tracked;
@@ -28,8 +29,9 @@ use crate::storage::StorageSystem;
 use crate::volumes::VolumeEngine;
 use sanloom_scsi::time::Instant;
 pub use server::IscsiServer;
-use shared::Shared;
+use shared::{Common, Local};
 use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// First token of listeners in the poller.
 pub const LISTENERS: u64 = 1 << 61;
@@ -107,12 +109,22 @@ pub struct ServerContext<'t, 's> {
 #[derive(Debug)]
 struct Context<'c, 's> {
     now: Instant,
-    shared: &'c mut Shared,
-    stores: &'c mut Stores<'s>,
+    /// Memory of the thread.
+    local: &'c mut Local,
+    common: &'c Mutex<Common<'s>>,
 }
 
-impl<'s> ServerContext<'_, 's> {
-    fn context<'c>(&'c mut self, shared: &'c mut Shared) -> Context<'c, 's> {
-        Context { now: self.now, shared, stores: self.stores }
+impl<'c, 's> Context<'c, 's> {
+    /// Locks the state that all connections share, for one call of a machine. Socket calls are made
+    /// without it. Code that holds it must not lock it again.
+    fn lock(&self) -> MutexGuard<'c, Common<'s>> {
+        self.common.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stores<'_> {
+    /// The same storage, for a shorter time.
+    fn reborrow(&mut self) -> Stores<'_> {
+        Stores { systems: &mut *self.systems, volumes: self.volumes.as_deref_mut() }
     }
 }

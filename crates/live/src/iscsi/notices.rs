@@ -63,19 +63,18 @@ impl IscsiServer {
     fn report_ended_tasks(&mut self, cx: &mut ServerContext<'_, '_>) -> bool {
         let mut any = false;
         for (behind, from) in std::mem::take(&mut self.shared.ending) {
-            let ending = |(id, connection): (&u64, &Connection)| {
+            let ending = |id: &u64, connection: &Connection| {
                 let is_other = *id != from && connection.behind.is_some_and(|other| other.system == behind.system);
                 is_other && connection.session().is_some_and(Session::is_ending_tasks)
             };
             let of = |key| self.shared.behind(key).is_some_and(|other| other.system == behind.system);
             let writes = self.shared.writing.values().any(|(key, _)| of(key));
-            if writes || self.connections.iter().any(ending) {
+            if writes || self.connections.iter().any(|(id, connection)| ending(id, connection)) {
                 self.shared.ending.push((behind, from));
                 continue;
             }
             any = true;
-            if let Some(connection) = self.connections.get_mut(&from) {
-                connection.others_ended(&mut cx.context(&mut self.shared));
+            if self.call(cx, from, Connection::others_ended).is_some() {
                 self.finish_service(cx, from);
             }
         }
@@ -91,7 +90,7 @@ impl IscsiServer {
                 continue;
             }
             connection.waits = false;
-            connection.flush(&mut cx.context(&mut self.shared));
+            self.call(cx, id, Connection::flush);
             self.finish_service(cx, id);
         }
     }
@@ -106,8 +105,7 @@ impl IscsiServer {
         let Some(id) = self.connections.iter().find(|(_, connection)| of(connection)).map(|(id, _)| *id) else {
             return;
         };
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.notice(&mut cx.context(&mut self.shared), notice);
+        if self.call(cx, id, |connection, cx| connection.notice(cx, notice)).is_some() {
             self.finish_service(cx, id);
         }
     }
@@ -121,9 +119,8 @@ impl IscsiServer {
     ) {
         for id in self.sessions_of(behind) {
             if except != Some(ConnectionId(id))
-                && let Some(connection) = self.connections.get_mut(&id)
+                && self.call(cx, id, |connection, cx| connection.notice(cx, notice.clone())).is_some()
             {
-                connection.notice(&mut cx.context(&mut self.shared), notice.clone());
                 self.finish_service(cx, id);
             }
         }

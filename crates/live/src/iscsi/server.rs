@@ -2,8 +2,9 @@
 
 use super::connection::Connection;
 use super::forward::{self, Forwarding};
-use super::shared::Shared;
-use super::{CONNECTIONS, LINKS, LISTENERS, PortalPlan, ServerContext, TargetPlan};
+use super::shared::{Common, Shared};
+use super::spread::Crew;
+use super::{CONNECTIONS, Context, LINKS, LISTENERS, PortalPlan, ServerContext, TargetPlan};
 use crate::poll::{Interest, Poller};
 use crate::session::socket::random;
 use crate::storage::workers::{Done, Owner};
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd;
+use std::sync::Mutex;
 
 /// Maximum number of connections. Further ones wait in the kernel.
 const MAX_CONNECTIONS: usize = 16_384;
@@ -31,7 +33,9 @@ struct Portal {
 pub struct IscsiServer {
     portals: Vec<Portal>,
     pub(super) shared: Shared,
-    pub(super) connections: BTreeMap<u64, Connection>,
+    pub(super) connections: BTreeMap<u64, Box<Connection>>,
+    /// Threads that serve connections.
+    pub(super) crew: Crew,
     next_id: u64,
     /// Tokens of listeners and connections with work.
     ready: Vec<u64>,
@@ -71,6 +75,7 @@ impl IscsiServer {
             portals: listeners,
             shared: Shared::new(node, behind),
             connections: BTreeMap::new(),
+            crew: Crew::default(),
             next_id: 0,
             ready: Vec::new(),
             paused: false,
@@ -126,6 +131,8 @@ impl IscsiServer {
         ready.dedup();
         self.light = false;
         let only_one = ready.len() == 1;
+        let ids = ready.iter().filter_map(|token| token.checked_sub(CONNECTIONS));
+        let served = self.serve_together(cx, ids, Connection::serve);
         for token in ready {
             if token < CONNECTIONS {
                 let portal = (token - LISTENERS) as usize;
@@ -135,10 +142,14 @@ impl IscsiServer {
                 continue;
             }
             let id = token - CONNECTIONS;
-            if let Some(connection) = self.connections.get_mut(&id) {
-                if connection.serve(&mut cx.context(&mut self.shared)) {
-                    self.ready.push(token);
-                }
+            let more = match served.binary_search_by_key(&id, |(id, _)| *id) {
+                Ok(at) => Some(served[at].1),
+                Err(_) => self.call(cx, id, Connection::serve),
+            };
+            if more == Some(true) {
+                self.ready.push(token);
+            }
+            if let Some(connection) = self.connections.get(&id) {
                 self.light = only_one && connection.forwarding.as_ref().is_some_and(|forwarding| forwarding.is_light());
                 self.finish_service(cx, id);
             }
@@ -153,23 +164,22 @@ impl IscsiServer {
         let mut touched = BTreeSet::new();
         for Done { owner, tag, data, status } in all {
             let Owner::Session { connection: id } = owner else { continue };
-            match self.connections.get_mut(&id) {
-                Some(connection) => {
-                    connection.complete_io(&mut cx.context(&mut self.shared), tag, status, data);
-                    touched.insert(id);
-                }
-                None => {
-                    self.shared.buffers.keep(data);
-                    self.shared.write_ended(id, tag);
-                }
+            if self.connections.contains_key(&id) {
+                self.call(cx, id, |connection, cx| connection.complete_io(cx, tag, status, data));
+                touched.insert(id);
+            } else {
+                self.crew.local().buffers.keep(data);
+                self.shared.write_ended(id, tag);
             }
         }
         // Send all answers of a connection with one system call.
+        let flush = |connection: &mut Connection, cx: &mut Context<'_, '_>| connection.flush(cx);
+        let flushed = self.serve_together(cx, touched.iter().copied(), flush);
         for id in touched {
-            if let Some(connection) = self.connections.get_mut(&id) {
-                connection.flush(&mut cx.context(&mut self.shared));
-                self.finish_service(cx, id);
+            if flushed.binary_search_by_key(&id, |(id, ())| *id).is_err() {
+                self.call(cx, id, flush);
             }
+            self.finish_service(cx, id);
         }
         self.exchange_notices(cx);
     }
@@ -183,7 +193,7 @@ impl IscsiServer {
         if connection.is_leaving()
             && let Some(forwarding) = &mut connection.forwarding
         {
-            forwarding.close(cx.now, cx.stores, &mut self.shared.buffers);
+            forwarding.close(cx.now, cx.stores, &mut self.crew.local().buffers);
         }
         let interest = connection.interest();
         let token = CONNECTIONS + id;
@@ -200,7 +210,7 @@ impl IscsiServer {
         let (Some(left), Some(engine)) = (self.left_behind.get_mut(&id), cx.stores.volumes.as_deref_mut()) else {
             return;
         };
-        let spare = &mut self.shared.buffers;
+        let spare = &mut self.crew.local().buffers;
         let writes = left.leaves_behind();
         let still = writes && left.end_left_behind(cx.now, engine, spare);
         if writes && !still {
@@ -222,7 +232,9 @@ impl IscsiServer {
         {
             sum.add(session.counters());
         }
-        let Some(forwarding) = connection.end(&mut cx.context(&mut self.shared)) else { return };
+        let common = Mutex::new(Common { shared: &mut self.shared, stores: cx.stores.reborrow() });
+        let context = &mut Context { now: cx.now, local: self.crew.local(), common: &common };
+        let Some(forwarding) = connection.end(context) else { return };
         self.forwarded.add(&forwarding.counters());
         if forwarding.leaves_behind() {
             tracing::info!(connection = id, "the host disconnected while back ends may still be writing for it");
@@ -276,7 +288,7 @@ impl IscsiServer {
                 challenge,
                 timeout: LOGIN_TIME,
             };
-            self.connections.insert(id, Connection::new(cx.now, id, stream, peer, config));
+            self.connections.insert(id, Box::new(Connection::new(cx.now, id, stream, peer, config)));
             self.ready.push(CONNECTIONS + id);
         }
         Ok(())
@@ -297,8 +309,8 @@ impl IscsiServer {
             .iter()
             .flat_map(|engine| (0..engine.targets()).filter(|target| engine.is_refused(*target)))
             .collect();
-        for (id, connection) in self.connections.iter_mut().filter(|_| !refused.is_empty()) {
-            if connection.leave_back_ends(&mut cx.context(&mut self.shared), &refused) {
+        for id in self.ids().filter(|_| !refused.is_empty()) {
+            if self.call(cx, id, |connection, cx| connection.leave_back_ends(cx, &refused)) == Some(true) {
                 self.ready.push(CONNECTIONS + id);
             }
         }
@@ -315,15 +327,18 @@ impl IscsiServer {
         let all: Vec<u64> =
             self.connections.iter_mut().filter_map(|(id, connection)| due(connection).then_some(*id)).collect();
         for id in all {
-            if let Some(connection) = self.connections.get_mut(&id) {
-                connection.timeout(&mut cx.context(&mut self.shared));
-                self.finish_service(cx, id);
-            }
+            self.call(cx, id, Connection::timeout);
+            self.finish_service(cx, id);
         }
         for id in self.left_behind.keys().copied().collect::<Vec<_>>() {
             self.serve_left_behind(cx, id);
         }
         self.exchange_notices(cx);
+    }
+
+    /// Numbers of the connections at the time of the call.
+    fn ids(&self) -> std::vec::IntoIter<u64> {
+        self.connections.keys().copied().collect::<Vec<_>>().into_iter()
     }
 
     /// Returns whether the last step did nothing but forward one small request.
@@ -334,14 +349,14 @@ impl IscsiServer {
     /// Asks all initiators to log out, and stops listening.
     pub fn shut_down(&mut self, cx: &mut ServerContext<'_, '_>) {
         self.shutting_down = true;
-        for connection in self.connections.values_mut() {
-            connection.shut_down(&mut cx.context(&mut self.shared));
+        for id in self.ids() {
+            self.call(cx, id, Connection::shut_down);
         }
     }
 
     /// Ends all sessions and logins.
     pub fn drop_all(&mut self, cx: &mut ServerContext<'_, '_>) {
-        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+        for id in self.ids() {
             self.drop_connection(cx, id);
         }
     }
@@ -390,7 +405,7 @@ impl IscsiServer {
     /// Name, number of sessions, and counters of each target.
     pub fn targets(&self) -> impl Iterator<Item = (&str, u32, Counters)> {
         self.shared.node.targets.iter().zip(0_u16..).map(|(target, number)| {
-            let sessions = self.connections.values().filter_map(Connection::session);
+            let sessions = self.connections.values().filter_map(|connection| connection.session());
             let of_it = sessions.filter(|session| session.key().target == Some(number));
             let mut sum = self.ended[usize::from(number)];
             let count = of_it.map(|session| sum.add(session.counters())).count();

@@ -1,4 +1,4 @@
-//! State that all connections of a server share: [`Shared`].
+//! State that all connections of a server share, [`Shared`], and that of each thread, [`Local`].
 
 use super::{Behind, Stores, TargetPlan};
 use crate::session::INPUT_BYTES;
@@ -11,6 +11,27 @@ use sanloom_scsi::scsi::{Ends, IoTag};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// State of one step that the calls of all connections lock.
+#[derive(Debug)]
+pub(super) struct Common<'s> {
+    pub(super) shared: &'s mut Shared,
+    pub(super) stores: Stores<'s>,
+}
+
+/// Memory of one thread that serves connections.
+#[derive(Debug)]
+pub(super) struct Local {
+    /// Input buffer of the connection that reads.
+    pub(super) input: Vec<u8>,
+    pub(super) buffers: Spare,
+}
+
+impl Default for Local {
+    fn default() -> Local {
+        Local { input: vec![0; INPUT_BYTES], buffers: Spare::default() }
+    }
+}
+
 /// State that all connections share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -22,9 +43,6 @@ pub(super) struct Shared {
     /// Storage of each target.
     pub(super) behind: Vec<TargetPlan>,
     pub(super) directory: Directory,
-    /// Input buffer of the connection that reads.
-    pub(super) input: Vec<u8>,
-    pub(super) buffers: Spare,
     /// Tasks of other sessions to end, with the connection that requests it.
     pub(super) ends: Vec<(Behind, ConnectionId, Ends)>,
     /// Connections whose session was replaced by another one.
@@ -47,8 +65,6 @@ impl Shared {
             node: Arc::new(node),
             behind,
             directory: Directory::default(),
-            input: vec![0; INPUT_BYTES],
-            buffers: Spare::default(),
             ends: Vec::new(),
             replaced: Vec::new(),
             resets: Vec::new(),

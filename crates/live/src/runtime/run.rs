@@ -154,6 +154,9 @@ impl Runtime {
         self.called = true;
         let Runtime { instance, poller, .. } = self;
         instance.spread.start(instance.ports.len());
+        if let (Some(pool), Some(server)) = (instance.spread.for_sessions(), &mut instance.services.iscsi) {
+            server.spread(pool);
+        }
         instance.check_peers(now, poller);
         self.instance.flush_records();
         let Runtime { instance, poller, .. } = self;

@@ -40,8 +40,10 @@ pub struct Spread {
     /// Number of threads from the options; 0: chosen by the processors as soon as there are enough
     /// ports.
     wanted: usize,
+    /// The number comes from the options.
+    is_asked: bool,
     /// The threads, the instance's included; `None`: it has the only one.
-    pool: Option<ThreadPool>,
+    pool: Option<Arc<ThreadPool>>,
     attention: Arc<Attention>,
     /// Batches that no port uses now.
     batches: Vec<Batch>,
@@ -77,7 +79,7 @@ impl Spread {
     /// Returns the threads for an option; 0 chooses by the processors and ports. No thread is
     /// started yet.
     pub fn new(wanted: usize) -> Spread {
-        Spread { wanted, ..Spread::default() }
+        Spread { wanted, is_asked: wanted > 0, ..Spread::default() }
     }
 
     /// Starts the threads, if there are enough processors and ports. The calling thread is the
@@ -95,7 +97,7 @@ impl Spread {
         }
         let builder = rayon::ThreadPoolBuilder::new().num_threads(self.wanted).use_current_thread();
         match builder.thread_name(|number| format!("ports-{number}")).build() {
-            Ok(pool) => self.pool = Some(pool),
+            Ok(pool) => self.pool = Some(Arc::new(pool)),
             Err(error) => {
                 tracing::warn!(%error, "one thread does the work of all Ethernet ports");
                 self.wanted = 1;
@@ -107,6 +109,13 @@ impl Spread {
     #[inline]
     pub fn is_running(&self) -> bool {
         self.pool.is_some()
+    }
+
+    /// The threads for sessions of iSCSI, if the options ask for several. Without an option sessions
+    /// have one thread, because several were not faster where hosts, switch and storage shared two
+    /// processors (`sanloom bench sessions`).
+    pub fn for_sessions(&self) -> Option<&Arc<ThreadPool>> {
+        self.pool.as_ref().filter(|_| self.is_asked)
     }
 
     /// Number of phases that threads have shared.

@@ -127,6 +127,11 @@ impl StorageSystem {
         true
     }
 
+    /// Returns whether every unit is a virtual disk.
+    pub fn has_only_volumes(&self) -> bool {
+        !self.media.iter().any(|backing| matches!(backing, Backing::Local(_)))
+    }
+
     /// Drains the machines of all ports, after a change of the device.
     pub fn drain_all(&mut self, now: Instant) {
         for port in 0..self.ports.len() as u16 {

@@ -312,6 +312,8 @@ pub struct Compared {
     pub name: &'static str,
     /// Portal of the target.
     pub portal: SocketAddr,
+    /// Further portals, which may belong to other targets of this name; sessions use all in turn.
+    pub more: Vec<SocketAddr>,
     /// iSCSI name of the target.
     pub target: String,
     /// Logical unit.
@@ -353,8 +355,8 @@ impl Comparison {
         let with = paths.iter().filter(|path| path.digests).map(|path| path.name.to_owned());
         let digests = with.collect();
         let path_spec = |path: Compared| {
-            let Compared { name, portal, target, lun, sessions, .. } = path;
-            PathSpec { name: name.to_owned(), at: At::Iscsi { portal, target, lun }, sessions }
+            let Compared { name, portal, more, target, lun, sessions, .. } = path;
+            PathSpec { name: name.to_owned(), at: At::Iscsi { portal, target, lun }, sessions, more }
         };
         let args = Args {
             paths: paths.into_iter().map(path_spec).collect(),

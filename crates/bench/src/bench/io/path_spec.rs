@@ -20,6 +20,8 @@ pub(super) struct PathSpec {
     pub(super) at: At,
     /// Sessions, if they are not those of the command line.
     pub(super) sessions: Option<u32>,
+    /// Further portals of an iSCSI disk; sessions use all of them in turn.
+    pub(super) more: Vec<SocketAddr>,
 }
 
 /// Address of a disk.
@@ -67,7 +69,7 @@ pub(super) fn parse_path(text: &str) -> Result<PathSpec, String> {
         _ if is_nbd(rest) => At::Nbd(parse_nbd(rest)?),
         _ => parse_iscsi(rest)?,
     };
-    Ok(PathSpec { name: name.to_owned(), at, sessions: None })
+    Ok(PathSpec { name: name.to_owned(), at, sessions: None, more: Vec::new() })
 }
 
 fn is_fcoe(text: &str) -> bool {

@@ -29,7 +29,7 @@ impl Session {
     /// Opens the sessions of a path; returns them with the negotiated parameters.
     pub(super) fn open(args: &Args, spec: &PathSpec, number: usize) -> Result<(Vec<Session>, Terms), Opening> {
         let (mut all, mut terms) = (Vec::new(), None);
-        let PathSpec { name, at, .. } = spec;
+        let PathSpec { name, at, more, .. } = spec;
         let sessions = spec.sessions.unwrap_or(args.sessions);
         match at {
             At::Iscsi { portal, target, lun } => {
@@ -44,8 +44,9 @@ impl Session {
                     own,
                     target_proof,
                 };
-                for _ in 0..sessions {
-                    let load = Load::open(&config)?;
+                let portals = [&[*portal], more.as_slice()].concat();
+                for portal in portals.into_iter().cycle().take(sessions as usize) {
+                    let load = Load::open(&LoadConfig { portal, ..config.clone() })?;
                     let agreed = load.parameters().copied().unwrap_or_default();
                     terms = Some(Terms::Iscsi(IscsiTerms::of(&agreed)));
                     all.push(Session::Iscsi(Box::new(load)));

@@ -233,7 +233,7 @@ fn measure(args: &Args, bed: &Bed) -> Result<Measured, Failure> {
 fn compared((name, disk_address): (&'static str, &DiskAddress)) -> Compared {
     let DiskAddress { portal, target, lun, pids } = disk_address;
     let (portal, target, lun, pids) = (*portal, target.clone(), *lun, pids.clone());
-    Compared { name, portal, target, lun, pids, digests: false, sessions: None }
+    Compared { name, portal, more: Vec::new(), target, lun, pids, digests: false, sessions: None }
 }
 
 /// Checks that the commands of a volume took the path that was to be measured.

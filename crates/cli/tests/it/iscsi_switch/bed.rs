@@ -14,6 +14,9 @@ use sanloom_test_support::wait;
 use std::collections::BTreeSet;
 use std::fs;
 
+/// Threads of a switch, unless `SANLOOM_SWITCH_THREADS` has another number.
+const THREADS: &str = "2";
+
 /// Target name for hosts.
 pub const HOSTS_TARGET: &str = "iqn.2026-11.example.sanloom:switch";
 
@@ -83,7 +86,23 @@ impl Bed {
 
     /// Starts the lab of a file and waits until hosts can log in.
     pub fn up(&self, file: &str) -> Process {
-        self.folder.sanloom(["up", &self.path(file)])
+        self.up_with(file, &[])
+    }
+
+    /// The same, with more arguments.
+    fn up_with(&self, file: &str, more: &[&str]) -> Process {
+        let file = self.path(file);
+        self.folder.sanloom([&["up", file.as_str()], more].concat())
+    }
+
+    /// A metric of the switch without labels beside that of the lab.
+    pub fn metric(&self, name: &str) -> u64 {
+        let Ok(Answer::Metrics { text }) = ask(&self.folder.join("switch/control.sock"), &Request::Metrics) else {
+            panic!("no metrics")
+        };
+        let line = text.lines().find(|line| line.starts_with(&format!("sanloom_{name}{{")));
+        let value = line.and_then(|line| line.rsplit(' ').next()?.parse().ok());
+        value.unwrap_or_else(|| panic!("{name} is not in\n{text}"))
     }
 
     /// Starts our initiator at a portal of a switch, with the socket `nbd.sock`.
@@ -129,8 +148,13 @@ impl<'b> Switch<'b> {
             portals[1]
         );
         fs::write(bed.path("switch.toml"), lab).unwrap();
-        let process = bed.up("switch.toml");
+        let process = Switch::up(bed);
         Switch { bed, portals, forward, process }
+    }
+
+    fn up(bed: &Bed) -> Process {
+        let threads = std::env::var("SANLOOM_SWITCH_THREADS").unwrap_or_else(|_| THREADS.to_owned());
+        bed.up_with("switch.toml", &["--threads", &threads])
     }
 
     /// Waits until the volumes exist.
@@ -273,7 +297,7 @@ impl<'b> Switch<'b> {
     }
 
     pub fn restart(&mut self) {
-        self.process = self.bed.up("switch.toml");
+        self.process = Switch::up(self.bed);
     }
 
     pub fn stop(&mut self) {

@@ -16,6 +16,8 @@ pub struct Host {
     pub connection: TcpStream,
     /// Number of the next command.
     pub number: u32,
+    /// Logical unit of its commands.
+    pub lun: u8,
     /// Received data of in-flight commands, by task tag, because PDUs of several commands may
     /// interleave.
     data: BTreeMap<[u8; 4], Vec<u8>>,
@@ -45,7 +47,7 @@ impl Host {
         connection.write_all(&login)?;
         let answer = read_pdu(&mut connection)?;
         assert_eq!((answer[0], answer[1], answer[36]), (0x23, 0x87, 0), "{answer:02x?}");
-        Ok(Host { connection, number: 1, data: BTreeMap::new() })
+        Ok(Host { connection, number: 1, lun: 0, data: BTreeMap::new() })
     }
 
     /// Logs in and waits until commands are forwarded, if the lab of the switch permits it.
@@ -67,8 +69,8 @@ impl Host {
         let number = self.number.to_be_bytes();
         self.number += 1;
         let expected = (bytes as u32).to_be_bytes();
-        let fields: [(usize, &[u8]); 5] =
-            [(0, &[0x01, flags | 1]), (16, &number), (20, &expected), (24, &number), (32, cdb)];
+        let fields: [(usize, &[u8]); 6] =
+            [(0, &[0x01, flags | 1]), (9, &[self.lun]), (16, &number), (20, &expected), (24, &number), (32, cdb)];
         match self.connection.write_all(&pdu(&fields, data)) {
             Err(error) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                 panic!("{error}")

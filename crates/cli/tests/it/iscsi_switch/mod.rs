@@ -21,6 +21,7 @@ mod redirected;
 mod resets;
 mod secrets;
 mod tgt;
+mod threads;
 
 use crate::iscsi::conformance;
 use crate::iscsi::raw::{pdu, read_pdu};

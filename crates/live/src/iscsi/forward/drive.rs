@@ -62,7 +62,7 @@ impl Connection {
         let mut at = 0;
         while !self.is_leaving() {
             let now = cx.now;
-            let stop = self.with_forward(cx.stores, |forwarding, switch, statuses| {
+            let stop = self.with_forward(&mut cx.lock().stores, |forwarding, switch, statuses| {
                 let Forwarding { forward, mover, out, .. } = forwarding;
                 let outlet = Outlet { output: out, statuses };
                 mover.run(&mut RunContext { now, forward, switch, outlet }, from, input, &mut at)
@@ -114,7 +114,7 @@ impl Connection {
                 self.broken |= self
                     .transport
                     .egress
-                    .send(&mut self.transport.stream, to_host, input, &mut cx.shared.buffers)
+                    .send(&mut self.transport.stream, to_host, input, &mut cx.local.buffers)
                     .is_err()
             }
         }
@@ -131,12 +131,12 @@ impl Connection {
         let Output { to_host, to_backs, closes } = &mut forwarding.out;
         if !to_host.is_empty() {
             self.broken |=
-                self.transport.egress.send(&mut self.transport.stream, to_host, input, &mut cx.shared.buffers).is_err();
+                self.transport.egress.send(&mut self.transport.stream, to_host, input, &mut cx.local.buffers).is_err();
             to_host.clear();
         }
         for (number, (link, pieces)) in forwarding.links.iter_mut().zip(to_backs).enumerate() {
             if !pieces.is_empty()
-                && let Err(error) = link.send(pieces, input, &mut cx.shared.buffers)
+                && let Err(error) = link.send(pieces, input, &mut cx.local.buffers)
             {
                 forwarding.failed.push((number, error.to_string()));
             }
@@ -145,7 +145,9 @@ impl Connection {
         for (conn, reason) in closes.drain(..) {
             match conn {
                 Conn::Back(back) => {
-                    if let Some(engine) = cx.stores.volumes.as_deref_mut().filter(|_| reason == CloseReason::Changed) {
+                    if reason == CloseReason::Changed
+                        && let Some(engine) = cx.lock().stores.volumes.as_deref_mut()
+                    {
                         engine.doubt(cx.now, back.into(), true);
                     }
                     forwarding.failed.push((back.into(), reason.to_string()));
@@ -175,7 +177,7 @@ impl Connection {
     fn lose_back(&mut self, cx: &mut Context<'_, '_>, back: usize, why: &str) {
         let now = cx.now;
         let number = back as u8;
-        let half = self.with_forward(cx.stores, |forwarding, switch, statuses| {
+        let half = self.with_forward(&mut cx.lock().stores, |forwarding, switch, statuses| {
             let Forwarding { forward, mover, links, out, actions, .. } = forwarding;
             if !links[back].is_up() {
                 return None;
@@ -188,7 +190,7 @@ impl Connection {
             Some(half)
         });
         let Some(half) = half.flatten() else { return };
-        if let Some(engine) = cx.stores.volumes.as_deref_mut() {
+        if let Some(engine) = cx.lock().stores.volumes.as_deref_mut() {
             engine.doubt(cx.now, back, false);
         }
         tracing::info!(connection = self.id, back, why, "a back-end session of a host ended");
@@ -205,7 +207,7 @@ impl Connection {
     /// Aborts a forwarded task.
     pub(in crate::iscsi) fn recall(&mut self, cx: &mut Context<'_, '_>, tag: IoTag) {
         let now = cx.now;
-        self.with_forward(cx.stores, |forwarding, switch, statuses| {
+        self.with_forward(&mut cx.lock().stores, |forwarding, switch, statuses| {
             let Forwarding { forward, mover, out, actions, .. } = forwarding;
             forward.recall(now, tag, switch, actions);
             mover.execute(actions, &mut Outlet { output: out, statuses });
@@ -216,7 +218,7 @@ impl Connection {
     pub(in crate::iscsi) fn forward_timeout(&mut self, cx: &mut Context<'_, '_>) {
         let now = cx.now;
         let backlog = self.unsent_bytes();
-        self.with_forward(cx.stores, |forwarding, _, statuses| {
+        self.with_forward(&mut cx.lock().stores, |forwarding, _, statuses| {
             let blocked: Vec<usize> =
                 (0..forwarding.links.len()).filter(|link| !forwarding.may_read(*link, backlog)).collect();
             let Forwarding { forward, mover, out, actions, .. } = forwarding;
@@ -244,7 +246,7 @@ impl Connection {
                 if !link.is_up() {
                     continue;
                 }
-                let mut outcome = link.send(&[], &[], &mut cx.shared.buffers);
+                let mut outcome = link.send(&[], &[], &mut cx.local.buffers);
                 if outcome.is_ok() && !reads && link.readable {
                     outcome = link.check();
                 }
@@ -289,7 +291,7 @@ impl Connection {
         let Some(link) = self.forwarding.as_deref_mut().map(|forwarding| &mut forwarding.links[back]) else {
             return Ok(());
         };
-        let mut input = mem::take(&mut cx.shared.input);
+        let mut input = mem::take(&mut cx.local.input);
         let arrived = match mem::take(&mut link.stalled) {
             true => Ok(Some(Arrived { bytes: link.rest.restore(&mut input), is_full: link.readable })),
             false => link.read(&mut input),
@@ -304,7 +306,7 @@ impl Connection {
                 0
             }
             Err(error) => {
-                cx.shared.input = input;
+                cx.local.input = input;
                 return Err(error);
             }
         };
@@ -316,7 +318,7 @@ impl Connection {
                 link.rest.keep(&input[used..bytes]);
             }
         }
-        cx.shared.input = self.keep_input(input, &mut cx.shared.buffers);
+        cx.local.input = self.keep_input(input, &mut cx.local.buffers);
         Ok(())
     }
 
@@ -325,11 +327,12 @@ impl Connection {
         let links = self.forwarding.as_ref().map_or(0, |forwarding| forwarding.links.len());
         for back in 0..links {
             let Some(forwarding) = self.forwarding.as_deref_mut() else { return };
-            let Some(engine) = cx.stores.volumes.as_deref_mut() else { return };
             let link = &forwarding.links[back];
             if link.is_up() || !(link.is_due(cx.now) || link.readable) {
                 continue;
             }
+            let mut common = cx.lock();
+            let Some(engine) = common.stores.volumes.as_deref_mut() else { return };
             let Some(port) = forwarding.port(engine) else { return };
             let route = engine.route_to(back, port);
             let Some(Up { established, units }) = forwarding.links[back].advance(cx.now, &forwarding.front, route)
@@ -346,6 +349,7 @@ impl Connection {
             let Some(statuses) = self.transport.egress.statuses() else { return };
             mover.execute(actions, &mut Outlet { output: out, statuses });
             forwarding.logins += 1;
+            drop(common);
             match fit {
                 Ok(()) => tracing::debug!(connection = self.id, back, "reads and writes are forwarded"),
                 Err(why) => {

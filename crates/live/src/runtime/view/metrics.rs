@@ -190,6 +190,8 @@ impl Metrics<'_> {
         let targets = || self.services.iscsi.iter().flat_map(|server| server.targets());
         let sessions = targets().map(|(target, sessions, _)| (label([("target", target)]), sessions.into()));
         sheet.gauge("iscsi_sessions", "Sessions with the target", sessions);
+        let steps = self.services.iscsi.iter().map(|server| (label([("lab", &self.lab.name)]), server.shared_steps()));
+        sheet.counter("iscsi_shared_steps", "Steps in which several threads served sessions", steps);
         for (name, help) in counters::Counter::metrics(Counters::TABLE) {
             let of = |counters: &Counters| counters::Counter::metric_of(Counters::TABLE, name, counters);
             let values = targets().map(|(target, _, counters)| (label([("target", target)]), of(&counters)));

@@ -1,0 +1,117 @@
+//! Connections that several threads serve in one step: [`Crew`].
+//!
+//! | phase | threads | work |
+//! |---|---|---|
+//! | serve | all, a connection each | reads and writes the sockets of the host's session, to the host and to back ends; calls the machines with the lock of [`Common`] held |
+//! | finish | the instance's | everything between connections: notices, logins, reinstatement, timers, tables |
+//!
+//! A connection belongs to one thread during a step, so its commands, data and responses stay in
+//! order. Its back-end sessions move with it. The storage systems, with reservations and unit
+//! attentions, and the volumes, with the order of their blocks, exist once. Each call of a machine
+//! holds the lock, so threads alternate call by call, as connections do on one thread. Socket calls,
+//! which copy the data, hold no lock.
+
+use super::connection::Connection;
+use super::shared::{Common, Local};
+use super::{Context, IscsiServer, ServerContext};
+use rayon::ThreadPool;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Threads that serve connections, with the memory of each.
+#[derive(Debug)]
+pub(super) struct Crew {
+    /// The threads, the instance's included; `None`: it is the only one.
+    pool: Option<Arc<ThreadPool>>,
+    /// Memory by thread; that of the instance's is the first. A thread locks its own only.
+    locals: Vec<Mutex<Local>>,
+    /// Number of steps in which threads have shared connections.
+    steps: u64,
+}
+
+impl Default for Crew {
+    fn default() -> Crew {
+        Crew { pool: None, locals: vec![Mutex::default()], steps: 0 }
+    }
+}
+
+/// A connection in the serve phase.
+#[derive(Debug)]
+struct Turn<R> {
+    id: u64,
+    connection: Box<Connection>,
+    outcome: Option<R>,
+}
+
+impl Crew {
+    /// Memory of the instance's thread.
+    pub(super) fn local(&mut self) -> &mut Local {
+        if self.locals.is_empty() {
+            self.locals.push(Mutex::default());
+        }
+        self.locals[0].get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl IscsiServer {
+    /// Lets threads share the connections of a step. The thread that calls the server is the first
+    /// one of the pool.
+    pub fn spread(&mut self, pool: &Arc<ThreadPool>) {
+        if self.crew.pool.is_none() {
+            self.crew.locals.resize_with(pool.current_num_threads().max(1), Mutex::default);
+            self.crew.pool = Some(pool.clone());
+        }
+    }
+
+    /// Number of steps in which threads have shared connections.
+    pub fn shared_steps(&self) -> u64 {
+        self.crew.steps
+    }
+
+    /// Calls a connection on the instance's thread. `None` if there is no such connection.
+    pub(super) fn call<R>(
+        &mut self,
+        cx: &mut ServerContext<'_, '_>,
+        id: u64,
+        call: impl FnOnce(&mut Connection, &mut Context<'_, '_>) -> R,
+    ) -> Option<R> {
+        let connection = self.connections.get_mut(&id)?;
+        let common = Mutex::new(Common { shared: &mut self.shared, stores: cx.stores.reborrow() });
+        Some(call(connection, &mut Context { now: cx.now, local: self.crew.local(), common: &common }))
+    }
+
+    /// Calls those of the connections that threads can share, if there are two or more. Returns
+    /// their numbers, which ascend as `ids` do, with the outcomes.
+    pub(super) fn serve_together<R: Send>(
+        &mut self,
+        cx: &mut ServerContext<'_, '_>,
+        ids: impl Iterator<Item = u64>,
+        call: impl Fn(&mut Connection, &mut Context<'_, '_>) -> R + Sync,
+    ) -> Vec<(u64, R)> {
+        let Some(pool) = self.crew.pool.clone() else { return Vec::new() };
+        let is_shared = |id: &u64| self.connections.get(id).is_some_and(|connection| connection.spreads);
+        let ids: Vec<u64> = ids.filter(is_shared).collect();
+        if ids.len() < 2 {
+            return Vec::new();
+        }
+        self.crew.steps += 1;
+        let turn = |id| Some(Turn { id, connection: self.connections.remove(&id)?, outcome: None });
+        let mut turns: Vec<Turn<R>> = ids.into_iter().filter_map(turn).collect();
+        let (now, locals) = (cx.now, &self.crew.locals);
+        let common = Mutex::new(Common { shared: &mut self.shared, stores: cx.stores.reborrow() });
+        pool.install(|| {
+            turns.par_iter_mut().with_max_len(1).for_each(|turn| {
+                let thread = rayon::current_thread_index().unwrap_or(0) % locals.len();
+                let mut local = locals[thread].lock().unwrap_or_else(PoisonError::into_inner);
+                let context = &mut Context { now, local: &mut local, common: &common };
+                turn.outcome = Some(call(&mut turn.connection, context));
+            });
+        });
+        let mut outcomes = Vec::with_capacity(turns.len());
+        for Turn { id, connection, outcome } in turns {
+            self.connections.insert(id, connection);
+            outcomes.extend(outcome.map(|outcome| (id, outcome)));
+        }
+        outcomes
+    }
+}
