@@ -38,12 +38,14 @@ pub fn frame_crc_by_table(frame: &[u8]) -> u32 {
 /// Index of [`TABLE`] by the most significant byte of its entry, which no two entries share.
 const INDEX: [u8; 256] = {
     let mut index = [0; 256];
-    let mut at = 0;
-    while at < 256 {
-        index[(TABLE[at] >> 24) as usize] = at as u8;
+    let mut at: u8 = 0;
+    loop {
+        index[(TABLE[at as usize] >> 24) as usize] = at;
+        if at == u8::MAX {
+            break index;
+        }
         at += 1;
     }
-    index
 };
 
 /// Returns the register of [`frame_crc`] after one more byte. The first register has all bits set,

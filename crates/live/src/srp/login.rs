@@ -27,7 +27,7 @@ pub(super) struct Refusal {
     /// Reason for the connection manager.
     pub reason: u16,
     /// Login reject, if the consumer has rejected.
-    pub unit: Option<Iu>,
+    pub unit: Option<Box<Iu>>,
     /// Reason in words, for the log.
     pub why: &'static str,
 }
@@ -39,7 +39,7 @@ impl Refusal {
 
     /// Rejects a login (SRP, 6.4).
     pub fn of_login(tag: u64, reason: u32, why: &'static str) -> Refusal {
-        let unit = Some(Iu::LoginRej { tag, reason, formats: DIRECT | INDIRECT });
+        let unit = Some(Box::new(Iu::LoginRej { tag, reason, formats: DIRECT | INDIRECT }));
         Refusal { reason: reason::CONSUMER, unit, why }
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     /// Reasons of the connection manager and of the login.
     fn reasons(outcome: Result<Request, Refusal>) -> (u16, Option<u32>) {
         let refusal = outcome.expect_err("a refusal");
-        let reason = refusal.unit.map(|unit| match unit {
+        let reason = refusal.unit.map(|unit| match *unit {
             Iu::LoginRej { reason, .. } => reason,
             other => panic!("{other:?}"),
         });

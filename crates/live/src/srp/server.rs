@@ -253,7 +253,7 @@ impl SrpServer {
                         Ok((rep, private)) => cm::Input::Accept { id, rep, private },
                         Err(Refusal { reason, unit, why }) => {
                             tracing::info!(initiator = %from, why, "SRP login rejected");
-                            cm::Input::Reject { id, reason, private: unit.as_ref().map(bytes_of).unwrap_or_default() }
+                            cm::Input::Reject { id, reason, private: unit.as_deref().map(bytes_of).unwrap_or_default() }
                         }
                     };
                     self.addresses[number].manager.handle(cx.now, answer);
@@ -341,7 +341,7 @@ impl SrpServer {
             unit => {
                 cx.systems[ends.system].device.disconnect(nexus);
                 let refusal = Refusal::of_login(request.login.tag, reject::CHANNEL, "the target rejects the login");
-                Err(Refusal { unit: unit.or(refusal.unit.clone()), ..refusal })
+                Err(Refusal { unit: unit.map(Box::new).or(refusal.unit.clone()), ..refusal })
             }
         }
     }

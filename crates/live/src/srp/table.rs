@@ -39,7 +39,7 @@ pub(super) fn missing(buffer: &Buffer) -> Result<Option<Descriptor>, &'static st
         return Ok(None);
     }
     match table.length {
-        length if length == 0 || length as usize % DESCRIPTOR_BYTES != 0 => {
+        length if length == 0 || !(length as usize).is_multiple_of(DESCRIPTOR_BYTES) => {
             Err("a table of memory descriptors ends inside a descriptor")
         }
         length if length > MAX_TABLE_BYTES => Err("a table of memory descriptors has more than 64 KiB"),

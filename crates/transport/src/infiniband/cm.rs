@@ -297,7 +297,7 @@ impl Passive {
         let timeout = self.config.response_timeout;
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match connection.state {
-            State::Leaving(_) => return,
+            State::Leaving(_) => {}
             State::Requested => _ = self.connections.remove(&id),
             State::Replied(_) | State::Established => {
                 let mut message =
