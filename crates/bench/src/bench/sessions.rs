@@ -89,7 +89,7 @@ pub struct Measured {
     pub one_iops: f64,
     /// Requests per second with several threads divided by those with one: paired slices.
     pub ratio: Estimate,
-    /// Whether several threads are faster.
+    /// Verdict on several threads.
     pub faster: Decision,
     /// The same ratio for switches with one thread each that share the sessions.
     pub apart: Estimate,

@@ -60,8 +60,8 @@ pub(super) struct Connection {
     pub(super) forwarding: Option<Box<Forwarding>>,
     /// True while the login response waits for the last writes of the session that it replaces.
     pub(super) waits: bool,
-    /// True if threads may share this connection with others: a session with virtual disks. Media of
-    /// this process are accessed in calls of machines.
+    /// True if threads may share this connection with others: a session with virtual disks. Media
+    /// of this process are accessed in calls of machines.
     pub(super) spreads: bool,
 }
 
