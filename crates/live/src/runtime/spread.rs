@@ -111,8 +111,8 @@ impl Spread {
         self.pool.is_some()
     }
 
-    /// The threads for sessions of iSCSI, if the options ask for several. Without an option sessions
-    /// have one thread, because a gain is *undecided* where hosts, switch and storage share two
+    /// The threads for sessions of iSCSI, if the options ask for several. Without an option,
+    /// sessions have one thread, because a gain is *undecided* where hosts, switch and storage share two
     /// processors (`sanloom bench sessions`).
     pub fn for_sessions(&self) -> Option<&Arc<ThreadPool>> {
         self.pool.as_ref().filter(|_| self.is_asked)
