@@ -8,8 +8,9 @@
 //! A connection belongs to one thread during a step, so its commands, data and responses stay in
 //! order. Its back-end sessions move with it. The storage systems, with reservations and unit
 //! attentions, and the volumes, with the order of their blocks, exist once. Each call of a machine
-//! holds the lock, so threads alternate call by call, as connections do on one thread. Socket
-//! calls, which copy the data, hold no lock.
+//! holds the lock, so threads alternate call by call, as connections do on one thread. Reads and
+//! writes of sessions in use, which copy the data, hold no lock; logins at back ends and records of
+//! reservations do.
 
 use super::connection::Connection;
 use super::shared::{Common, Local};

@@ -112,8 +112,8 @@ impl Spread {
     }
 
     /// The threads for sessions of iSCSI, if the options ask for several. Without an option,
-    /// sessions have one thread, because a gain is *undecided* where hosts, switch and storage share
-    /// two processors (`sanloom bench sessions`).
+    /// sessions have one thread, because a gain was *undecided* where hosts, switch and storage
+    /// shared two processors (`sanloom bench sessions`).
     pub fn for_sessions(&self) -> Option<&Arc<ThreadPool>> {
         self.pool.as_ref().filter(|_| self.is_asked)
     }

@@ -156,7 +156,7 @@ fn reservations_and_unit_attentions_reach_sessions_of_other_threads_at_once() {
                 assert_eq!((status, key, code), (CHECK_CONDITION, 6, 0x29), "round {round}");
                 other.send(0x80, 0, &[0; 6], &[]);
                 assert_eq!(other.verdict().0, 0, "round {round}");
-                // The reset concerns the host that asked for it as well (SAM-5, 6.3.3).
+                // The reset concerns the host that asked for it as well (SAM-5, 6.2 and 6.3.3).
                 one.until_good(|host| host.send(0x80, 0, &[0; 6], &[]));
             }
         }
