@@ -34,6 +34,7 @@ use crate::ports::{EthernetPort, PortError};
 use control::Question;
 use host::Host;
 use multipath::Multipath;
+use sanloom_api::fcoe::{MultipathDisk, PathState};
 use sanloom_fc::fcp::initiator::FcpInitiatorConfig;
 use sanloom_fc::nport::{LoginScript, NPortConfig, VirtualPort};
 use sanloom_scsi::disk::{DiskConfig, Done, Error};
@@ -175,8 +176,13 @@ impl Initiator {
     }
 
     /// Returns whether each Ethernet port has a disk, and all disks that the targets list are
-    /// usable.
+    /// usable. With several ports, one usable path of each disk is enough.
     pub fn is_ready(&self) -> bool {
+        if self.has_paths() {
+            let is_usable = |disk: &MultipathDisk| disk.paths.iter().any(|path| path.state != PathState::Failed);
+            let disks = self.describe_disks();
+            return !disks.is_empty() && disks.iter().all(is_usable);
+        }
         self.adapters().all(|adapter| {
             let mut disks = adapter.hosts.iter().flat_map(Host::disks).peekable();
             disks.peek().is_some() && disks.all(|disk| disk.ready)
@@ -239,8 +245,8 @@ impl Initiator {
         for (other, token) in others.iter().zip((OTHERS..).step_by(2)) {
             other.watch(poller, token)?;
         }
-        // Clients are not read while a port is full.
-        let clients = Interest { read: !self.adapters().any(Adapter::is_full), write: false };
+        // Clients are not read while all ports are full.
+        let clients = Interest { read: !self.adapters().all(Adapter::is_full), write: false };
         self.poller.set(NBD, Some(self.nbd.descriptor()), clients)?;
         let now = self.clock.now();
         let next = self.adapters().map(Adapter::poll_timeout).chain(self.nbd.poll_timeout()).min().unwrap_or(now);

@@ -3,9 +3,9 @@
 //! Logical units with the same designator (VPD page 83) and the same size are one disk, and a disk
 //! is one NBD export. One path is used at a time; it changes when it cannot be used and another one
 //! can. The disk machine of a lost path returns its requests after [`FAST_IO_FAIL`]; they are then
-//! repeated on another path. By that time no frame of the lost path is in the fabric any more (hold
-//! time), so that a repeated write cannot be overtaken by its first attempt. Without a usable path,
-//! requests wait for [`NO_PATH`].
+//! repeated on another path. By that time no frame of the lost path is in the fabric any more
+//! (R_A_TOV). A target that has received all data of a write and waits longer than that may still
+//! execute it after its repetition. Without a usable path, requests wait for [`NO_PATH`].
 
 use super::Initiator;
 use super::host::{DiskView, Host, lun_name};
@@ -17,9 +17,9 @@ use sanloom_scsi::time::{Instant, Span};
 use std::collections::BTreeMap;
 
 /// Time after which requests of a lost path are repeated on another one, as `fast_io_fail_tmo` of
-/// multipath.conf(5).
-pub const FAST_IO_FAIL: Span = Span::from_secs(5);
-/// Time from the arrival of a request after which it fails if no path can be used.
+/// multipath.conf(5): the default of R_A_TOV, the lifetime of a frame (FC-FS-3).
+pub const FAST_IO_FAIL: Span = Span::from_secs(10);
+/// Time after which a request fails if no path can be used.
 const NO_PATH: Span = Span::from_secs(60);
 /// Maximum number of paths that a request is sent on.
 const MAX_ATTEMPTS: u8 = 16;
@@ -53,7 +53,8 @@ struct Moving {
     /// Path of the last attempt.
     path: Option<Path>,
     attempts: u8,
-    until: Instant,
+    /// Time at which it fails; `None` while it has a path.
+    until: Option<Instant>,
 }
 
 /// Disks with their paths, and their requests.
@@ -120,7 +121,8 @@ impl Multipath {
 
 /// Returns whether another path may succeed after this error.
 fn is_of_path(error: &Error) -> bool {
-    matches!(error.kind, ErrorKind::PathLost | ErrorKind::TimedOut | ErrorKind::Transport | ErrorKind::OtherDisk)
+    use ErrorKind::{NotADisk, NotReady, OtherDisk, PathLost, TimedOut, Transport};
+    matches!(error.kind, PathLost | TimedOut | Transport | OtherDisk | NotADisk | NotReady)
 }
 
 impl Initiator {
@@ -148,7 +150,7 @@ impl Initiator {
             return Some(data);
         }
         let disk = (export & !BY_DESIGNATOR) as usize;
-        let moving = Moving { disk, request, path: None, attempts: 0, until: now + NO_PATH };
+        let moving = Moving { disk, request, path: None, attempts: 0, until: None };
         self.multipath.requests.insert(request.tag, moving);
         self.attempt(now, request.tag, data);
         None
@@ -163,10 +165,13 @@ impl Initiator {
         let is_ready = |path: Path| hosts.get(path.host).is_some_and(|host| host.is_ready(path.disk));
         let Some(path) = self.multipath.choose(disk, than, is_ready) else {
             self.multipath.waiting.insert(tag, data);
+            if let Some(moving) = self.multipath.requests.get_mut(&tag) {
+                moving.until.get_or_insert(now + NO_PATH);
+            }
             return;
         };
         let Some(moving) = self.multipath.requests.get_mut(&tag) else { return };
-        (moving.path, moving.attempts) = (Some(path), moving.attempts.saturating_add(1));
+        (moving.path, moving.attempts, moving.until) = (Some(path), moving.attempts.saturating_add(1), None);
         let request = moving.request;
         if let Some(host) = self.host_mut(path.host) {
             host.submit(now, path.disk, request, data);
@@ -183,7 +188,7 @@ impl Initiator {
         data: Vec<u8>,
     ) -> Option<(Result<Done, Error>, Vec<u8>)> {
         let Some(moving) = self.multipath.requests.get(&tag) else { return Some((result, data)) };
-        let may_move = moving.attempts < MAX_ATTEMPTS && now < moving.until;
+        let may_move = moving.attempts < MAX_ATTEMPTS;
         if may_move && result.as_ref().is_err_and(is_of_path) {
             self.attempt(now, tag, data);
             return None;
@@ -197,8 +202,8 @@ impl Initiator {
     pub(super) fn retry_waiting(&mut self, now: Instant) -> Vec<(u64, Vec<u8>)> {
         let mut failed = Vec::new();
         for (tag, data) in std::mem::take(&mut self.multipath.waiting) {
-            let until = self.multipath.requests.get(&tag).map_or(now, |moving| moving.until);
-            if until <= now {
+            let moving = self.multipath.requests.get(&tag);
+            if moving.is_none_or(|moving| moving.until.is_some_and(|until| until <= now)) {
                 self.multipath.requests.remove(&tag);
                 failed.push((tag, data));
             } else {

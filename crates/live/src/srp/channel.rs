@@ -7,9 +7,10 @@ use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
 use sanloom_scsi::scsi::{Io, IoOp, IoStatus, IoTag, NexusId};
 use sanloom_scsi::srp::target::{Input, Output, Target};
+use sanloom_scsi::time::Instant;
 use sanloom_wire::infiniband::roce::RocePacket;
 use sanloom_wire::srp::{Buffer, Descriptor, Iu, LoginReq, PortId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -75,8 +76,18 @@ pub(super) struct Channel {
     machine: Target,
     buffers: BTreeMap<IoTag, TaskBuffer>,
     /// Information units behind a CMD whose tables of descriptors are being read, with that CMD in
-    /// front. The request limit bounds them.
+    /// front.
     held: VecDeque<Held>,
+    /// Maximum number of information units that wait.
+    most_held: usize,
+    /// Tasks whose writes are at a worker.
+    writing: BTreeSet<IoTag>,
+    /// RDMA READs in progress of aborted tasks.
+    reading: BTreeMap<IoTag, usize>,
+    /// Aborted tasks whose writes are at a worker.
+    ending: BTreeSet<IoTag>,
+    /// Responses to task management, which wait for writes and RDMA READs of aborted tasks.
+    deferred: VecDeque<Iu>,
     /// Reason of the end, once the machine has closed.
     pub over: Option<String>,
     pub counters: Counters,
@@ -84,9 +95,47 @@ pub(super) struct Channel {
 
 impl Channel {
     /// Channel of a new connection.
-    pub fn new(ends: Ends, nexus: NexusId, pair: QueuePair, machine: Target) -> Channel {
-        let counters = Counters::default();
-        Channel { ends, nexus, pair, machine, buffers: BTreeMap::new(), held: VecDeque::new(), over: None, counters }
+    ///
+    /// `most_held`: maximum number of information units that wait.
+    pub fn new(ends: Ends, nexus: NexusId, pair: QueuePair, machine: Target, most_held: usize) -> Channel {
+        Channel {
+            ends,
+            nexus,
+            pair,
+            machine,
+            buffers: BTreeMap::new(),
+            held: VecDeque::new(),
+            most_held,
+            writing: BTreeSet::new(),
+            reading: BTreeMap::new(),
+            ending: BTreeSet::new(),
+            deferred: VecDeque::new(),
+            over: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Tasks whose writes are at a worker.
+    pub fn writing(&self) -> &BTreeSet<IoTag> {
+        &self.writing
+    }
+
+    /// Returns whether an aborted task may still write, or read from the memory of the initiator.
+    pub fn is_ending(&self) -> bool {
+        !self.ending.is_empty() || !self.reading.is_empty()
+    }
+
+    /// Sends the responses to task management that waited for aborted tasks.
+    pub fn send_deferred(&mut self, now: Instant) {
+        for unit in std::mem::take(&mut self.deferred) {
+            self.send(now, &unit);
+        }
+    }
+
+    fn send(&mut self, now: Instant, unit: &Iu) {
+        let mut bytes = Vec::new();
+        unit.emit(&mut bytes);
+        self.pair.post(now, Work::Send(bytes));
     }
 
     /// Logs the initiator in. Returns the response, which is a LOGIN_REJ if the login failed.
@@ -112,8 +161,11 @@ impl Channel {
 
     /// Passes finished block I/O to the machine.
     pub fn complete_io(&mut self, cx: &mut Context<'_>, tag: IoTag, status: IoStatus, data: Vec<u8>) {
+        self.writing.remove(&tag);
+        self.ending.remove(&tag);
         self.keep_read(tag, data);
         self.input(cx, Input::IoDone { tag, status });
+        self.drain_pair(cx);
     }
 
     /// Keeps the data of a read. A write needs its data no longer, nor does an aborted task.
@@ -125,6 +177,10 @@ impl Channel {
 
     fn drain_pair(&mut self, cx: &mut Context<'_>) {
         while let Some(event) = self.pair.poll_event() {
+            // What was under way when the channel ended begins nothing.
+            if self.over.is_some() {
+                continue;
+            }
             match event {
                 Event::Unit(bytes) => match Iu::parse(&bytes) {
                     Ok(unit) => self.unit(cx, unit),
@@ -152,10 +208,12 @@ impl Channel {
         if reads.is_empty() && self.held.is_empty() {
             return self.input(cx, Input::Receive(unit));
         }
+        if self.held.len() >= self.most_held {
+            return self.end(cx, "the initiator exceeds its request limit");
+        }
         self.held.push_back(Held { unit, tables: reads.len() });
         for (input, from) in reads {
-            let data = vec![0; from.length as usize];
-            self.pair.post(cx.now, Work::Read { from, purpose: Purpose::Table(input), data });
+            self.pair.post(cx.now, Work::Read { from, purpose: Purpose::Table(input), data: Vec::new() });
         }
     }
 
@@ -190,6 +248,13 @@ impl Channel {
 
     /// Copies data of an RDMA READ into the buffer of their task.
     fn arrived(&mut self, cx: &mut Context<'_>, tag: IoTag, at: usize, data: &[u8]) {
+        if let Some(left) = self.reading.get_mut(&tag) {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.reading.remove(&tag);
+            }
+            return;
+        }
         let Some(buffer) = self.buffers.get_mut(&tag) else { return };
         if let Some(room) = buffer.data.get_mut(at..at + data.len()) {
             room.copy_from_slice(data);
@@ -229,19 +294,30 @@ impl Channel {
     /// Executes an output of the machine. Returns an input that follows from it at once.
     fn execute(&mut self, cx: &mut Context<'_>, output: Output) -> Option<Input> {
         match output {
-            Output::Send(unit) => {
-                let mut bytes = Vec::new();
-                unit.emit(&mut bytes);
-                self.pair.post(cx.now, Work::Send(bytes));
+            Output::Send(unit) if matches!(&unit, Iu::Rsp(rsp) if rsp.response.is_some()) => {
+                self.deferred.push_back(unit);
             }
+            Output::Send(unit) => self.send(cx.now, &unit),
             Output::Pull { tag, from, bytes } => return self.pull(cx, tag, &from, bytes),
             Output::Push { tag, to, bytes, data } => return self.push(cx, tag, &to, bytes, data),
             Output::Io(io) => return self.start_io(cx, &io),
-            Output::Cancel(tag) => _ = self.buffers.remove(&tag),
+            Output::Cancel(tag) => self.cancel(tag),
             Output::Ends(ends) => cx.ends.push((self.ends, ends)),
             Output::Closed => _ = self.over.get_or_insert_with(|| "the initiator has logged out".to_owned()),
         }
         None
+    }
+
+    /// Ends the data of an aborted task. What a worker writes, and what the initiator sends, cannot
+    /// be recalled.
+    fn cancel(&mut self, tag: IoTag) {
+        let left = self.buffers.remove(&tag).map_or(0, |buffer| buffer.left);
+        if left > 0 {
+            self.reading.insert(tag, left);
+        }
+        if self.writing.contains(&tag) {
+            self.ending.insert(tag);
+        }
     }
 
     /// Reads from the memory of the initiator.
@@ -262,8 +338,7 @@ impl Channel {
             return Some(self.pulled(tag));
         }
         for (from, at) in pieces {
-            let data = vec![0; from.length as usize];
-            self.pair.post(cx.now, Work::Read { from, purpose: Purpose::Data(tag, at), data });
+            self.pair.post(cx.now, Work::Read { from, purpose: Purpose::Data(tag, at), data: Vec::new() });
         }
         None
     }
@@ -289,7 +364,12 @@ impl Channel {
         let data = self.buffers.remove(&tag).unwrap_or_default().data;
         let (work, owner) = (BlockWork { op, lba, blocks, bytes, fua }, Owner::Channel { channel: self.ends.number });
         self.buffers.insert(tag, TaskBuffer { is_read: op == IoOp::Read, ..TaskBuffer::default() });
-        let (data, status) = cx.systems[self.ends.system].perform(unit, owner, tag, work, data)?;
+        let Some((data, status)) = cx.systems[self.ends.system].perform(unit, owner, tag, work, data) else {
+            if op.changes_medium() {
+                self.writing.insert(tag);
+            }
+            return None;
+        };
         self.keep_read(tag, data);
         Some(Input::IoDone { tag, status })
     }

@@ -81,6 +81,10 @@ pub(super) fn check(
     if !plan.initiators.is_empty() && !plan.initiators.contains(&login.initiator) {
         return Err(Refusal::of_login(login.tag, reject::ASSOCIATION, "the initiator port is not listed"));
     }
+    if login.flags & 3 != 0 {
+        // Each channel is a nexus of its own here. Linux goes on with the channels that it has.
+        return Err(Refusal::of_login(login.tag, reject::MULTICHANNEL, "one channel per initiator port"));
+    }
     let [reads, _] = req.depths;
     if reads == 0 {
         return Err(Refusal::of_login(login.tag, reject::RESOURCES, "the initiator accepts no RDMA READ"));

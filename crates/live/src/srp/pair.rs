@@ -106,6 +106,9 @@ pub(super) struct QueuePair {
     requester: Requester,
     responder: Responder,
     posted: VecDeque<Posted>,
+    /// SENDs among them, and their maximum.
+    sends: usize,
+    most_sends: usize,
     /// Counter after the last posted packet.
     next: u64,
     /// SEND that has begun to arrive.
@@ -177,6 +180,9 @@ impl QueuePair {
         QueuePair {
             numbers,
             mtu: sends.mtu.bytes(),
+            sends: 0,
+            // Those of all requests, and those that wait for one acknowledgement of many.
+            most_sends: units as usize + 2 * sends.window as usize,
             requester: Requester::new(sends),
             responder,
             posted: VecDeque::new(),
@@ -195,6 +201,12 @@ impl QueuePair {
     pub fn post(&mut self, now: Instant, work: Work) {
         if self.has_failed {
             return;
+        }
+        if matches!(work, Work::Send(_)) {
+            self.sends += 1;
+            if self.sends > self.most_sends {
+                return self.fail("the initiator acknowledges no responses".to_owned());
+            }
         }
         let (operation, length) = match &work {
             Work::Send(_) => (Operation::Send, length(&work)),
@@ -274,7 +286,9 @@ impl QueuePair {
             return self.fail(format!("the initiator sent an RDMA request ({:?})", request.operation));
         }
         let begun = if request.part.begins() { 0 } else { self.unit.len() };
-        if begun + payload.len() > self.numbers.unit_bytes {
+        // A packet that is repeated is of an earlier information unit.
+        let in_sequence = request.psn == Psn::of(self.responder.expected());
+        if in_sequence && begun + payload.len() > self.numbers.unit_bytes {
             self.answer(Response { psn: request.psn, kind: ResponseKind::Nak(Fatal::InvalidRequest) });
             return self.fail(format!("an information unit has more than {} bytes", self.numbers.unit_bytes));
         }
@@ -315,9 +329,11 @@ impl QueuePair {
         let Some(at) = self.posted.front().and_then(|front| psn.near(front.first)) else { return };
         let Some(posted) = self.posted.iter_mut().find(|posted| posted.first <= at && at < posted.end) else { return };
         let offset = (at - posted.first) as usize * self.mtu as usize;
-        if let Work::Read { data, .. } = &mut posted.work
-            && let Some(room) = data.get_mut(offset..offset + payload.len())
-        {
+        let Work::Read { from, data, .. } = &mut posted.work else { return };
+        if data.is_empty() {
+            data.resize(from.length as usize, 0);
+        }
+        if let Some(room) = data.get_mut(offset..offset + payload.len()) {
             room.copy_from_slice(payload);
         }
     }
@@ -331,11 +347,11 @@ impl QueuePair {
         while let Some(output) = self.requester.poll_output() {
             match output {
                 requester::Output::Send(request) => self.transmit(request),
-                requester::Output::Completed(_) => {
-                    if let Some(Posted { work: Work::Read { purpose, data, .. }, .. }) = self.posted.pop_front() {
-                        self.events.push_back(Event::Read { purpose, data });
-                    }
-                }
+                requester::Output::Completed(_) => match self.posted.pop_front().map(|posted| posted.work) {
+                    Some(Work::Read { purpose, data, .. }) => self.events.push_back(Event::Read { purpose, data }),
+                    Some(Work::Send(_)) => self.sends -= 1,
+                    Some(Work::Write { .. }) | None => {}
+                },
                 requester::Output::Failed(reason) => self.fail(reason.to_string()),
                 requester::Output::Flushed(_) => {}
             }

@@ -10,7 +10,7 @@ use crate::ready::Tracked;
 use crate::session::socket::random;
 use crate::storage::StorageSystem;
 use crate::storage::workers::{Done, Owner};
-use sanloom_scsi::scsi::Notice;
+use sanloom_scsi::scsi::{IoTag, Notice};
 use sanloom_scsi::srp::target::{self, Input, Target};
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_transport::infiniband::cm::{self, Passive};
@@ -20,12 +20,15 @@ use sanloom_wire::infiniband::roce::{Path, RocePacket};
 use sanloom_wire::infiniband::{Bth, Extended, opcode};
 use sanloom_wire::scsi::transport_id::TransportId;
 use sanloom_wire::srp::{Iu, PortId, reject};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Maximum number of channels of an address, open and closing ones.
 const MAX_CHANNELS: usize = 512;
+/// Maximum number of channels of a host.
+const MAX_CHANNELS_OF_HOST: usize = 32;
 /// Datagrams that are read from a socket in one step.
 const MAX_READS: usize = 512;
 /// Longest datagram: an MTU of 4096, headers and padding.
@@ -58,6 +61,8 @@ pub struct SrpServer {
     next_number: u64,
     /// GUID of the adapter.
     guid: u64,
+    /// Writes at workers of channels that have ended, by the number of the channel.
+    left: BTreeMap<u64, (Ends, BTreeSet<IoTag>)>,
     shutting_down: bool,
     input: Vec<u8>,
 }
@@ -106,6 +111,7 @@ impl SrpServer {
             next_pair: u32::from_be_bytes(next_pair) & 0xff_ffff,
             next_number: 0,
             guid,
+            left: BTreeMap::new(),
             shutting_down: false,
             input: vec![0; DATAGRAM_BYTES],
         })
@@ -164,6 +170,11 @@ impl SrpServer {
             let Owner::Channel { channel: number } = owner else { continue };
             if let Some(channel) = self.channels.values_mut().find(|channel| channel.ends.number == number) {
                 channel.complete_io(cx, tag, status, data);
+            } else if let Entry::Occupied(mut left) = self.left.entry(number) {
+                left.get_mut().1.remove(&tag);
+                if left.get().1.is_empty() {
+                    left.remove();
+                }
             }
         }
         self.finish(cx);
@@ -303,12 +314,21 @@ impl SrpServer {
         }
         let plan = &self.targets[request.target];
         let initiator = request.login.initiator;
-        if request.login.flags & 3 == 0 {
-            // A login without multichannel ends other channels of the same ports (SRP, 5.7).
-            let is_same = |ends: &Ends| (ends.target, ends.initiator) == (request.target, initiator);
-            for channel in self.channels.values_mut().filter(|channel| is_same(&channel.ends)) {
-                channel.end(cx, "the initiator has logged in again");
+        let tag = request.login.tag;
+        if self.channels.values().filter(|channel| channel.ends.peer == peer).count() >= MAX_CHANNELS_OF_HOST {
+            return Err(Refusal::of_login(tag, reject::LIMIT, "the host has too many channels"));
+        }
+        // A write of the channel before must not follow those of the new one.
+        let is_same = |ends: &Ends| (ends.target, ends.initiator) == (request.target, initiator);
+        let mut writes = self.left.values().any(|(ends, _)| is_same(ends));
+        for channel in self.channels.values_mut().filter(|channel| is_same(&channel.ends)) {
+            if !channel.writing().is_empty() {
+                channel.end(cx, "the initiator logs in again");
+                writes = true;
             }
+        }
+        if writes {
+            return Err(Refusal::of_login(tag, reject::RESOURCES, "writes of the channel before have not ended"));
         }
         let ends = Ends {
             number: self.next_number,
@@ -331,9 +351,14 @@ impl SrpServer {
         let device = &mut cx.systems[ends.system].device;
         let nexus = device.connect(ends.port, TransportId::Srp(Box::new(initiator)));
         let machine = Target::new(config, nexus);
-        let mut channel = Channel::new(ends, nexus, QueuePair::new(numbers, sends, receives, units), machine);
+        let pair_of = QueuePair::new(numbers, sends, receives, units);
+        let mut channel = Channel::new(ends, nexus, pair_of, machine, units as usize);
         match channel.log_in(cx, request.login) {
             Some(unit @ Iu::LoginRsp { .. }) => {
+                // A login without multichannel ends other channels of the same ports (SRP, 5.7).
+                for old in self.channels.values_mut().filter(|channel| is_same(&channel.ends)) {
+                    old.end(cx, "the initiator has logged in again");
+                }
                 self.channels.insert(pair, channel);
                 let rep = RepFields { ids: [0; 2], pair, psn, depths: [0, request.reads], guid: self.guid };
                 Ok((rep, bytes_of(&unit)))
@@ -360,12 +385,17 @@ impl SrpServer {
     /// Passes on notices, removes channels that have ended, and sends.
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.exchange_notices(cx);
+        self.answer_task_management(cx.now);
         let over = |channel: &Channel| channel.over.is_some();
         let ended: Vec<u32> =
             self.channels.iter().filter(|(_, channel)| over(channel)).map(|(pair, _)| *pair).collect();
         self.transmit();
         for pair in ended {
-            let Some(channel) = self.channels.remove(&pair) else { continue };
+            let Some(mut channel) = self.channels.remove(&pair) else { continue };
+            channel.input(cx, Input::ChannelDown);
+            if !channel.writing().is_empty() {
+                self.left.insert(channel.ends.number, (channel.ends, channel.writing().clone()));
+            }
             let Ends { socket, cm, system, peer, .. } = channel.ends;
             let Counters { requests, moved_bytes: [read_bytes, written_bytes] } = channel.counters;
             let reason = channel.over.unwrap_or_default();
@@ -376,6 +406,16 @@ impl SrpServer {
             self.drain_manager(cx, socket);
         }
         self.addresses.iter_mut().for_each(|address| address.socket.flush());
+    }
+
+    /// Sends responses to task management in systems where no aborted task can write any more.
+    fn answer_task_management(&mut self, now: Instant) {
+        let of_left = self.left.values().map(|(ends, _)| ends.system);
+        let of_channels = self.channels.values().filter(|channel| channel.is_ending());
+        let busy: BTreeSet<usize> = of_channels.map(|channel| channel.ends.system).chain(of_left).collect();
+        for channel in self.channels.values_mut().filter(|channel| !busy.contains(&channel.ends.system)) {
+            channel.send_deferred(now);
+        }
     }
 
     fn transmit(&mut self) {

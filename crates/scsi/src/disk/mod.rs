@@ -571,6 +571,7 @@ impl Disk {
             return;
         }
         if success {
+            self.end_exhausted();
             // The reset causes a unit attention, and the properties may have changed.
             self.probe();
         } else {

@@ -9,6 +9,7 @@ use crate::time::{Instant, Span};
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::scsi::lba_status;
 use sanloom_wire::sense::SenseCode;
+use std::collections::VecDeque;
 
 /// Request with commands outstanding.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -204,12 +205,9 @@ impl Disk {
                 self.delay(now, part, error);
             }
             Verdict::Unaborted => {
+                // The target may still execute the command, so the part ends after the reset.
                 part.retries += 1;
-                if part.retries > self.config.max_retries {
-                    self.end(part, Err(Error { kind: ErrorKind::TimedOut, sense: None }));
-                } else {
-                    self.waiting.push_front(part);
-                }
+                self.waiting.push_front(part);
                 self.reset();
             }
             Verdict::PathGone => {
@@ -309,6 +307,17 @@ impl Disk {
             self.counters.resets += 1;
             self.state = State::Resetting;
             self.outputs.push_back(Output::ResetUnit);
+        }
+    }
+
+    /// Ends the parts whose commands a reset has ended too often.
+    pub(super) fn end_exhausted(&mut self) {
+        let most = self.config.max_retries;
+        let (over, rest): (VecDeque<Part>, VecDeque<Part>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|part| part.retries > most);
+        self.waiting = rest;
+        for part in over {
+            self.end(part, Err(Error { kind: ErrorKind::TimedOut, sense: None }));
         }
     }
 

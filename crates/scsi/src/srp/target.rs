@@ -118,6 +118,8 @@ pub struct Target {
     config: Config,
     nexus: NexusId,
     is_ready: bool,
+    /// True after the end of the channel.
+    is_closed: bool,
     tasks: Vec<Option<Task>>,
     generations: Vec<u16>,
     outputs: VecDeque<Output>,
@@ -133,6 +135,7 @@ impl Target {
             config,
             nexus,
             is_ready: false,
+            is_closed: false,
             tasks: vec![None; limit],
             generations: vec![0; limit],
             outputs: VecDeque::new(),
@@ -189,7 +192,7 @@ impl Target {
 
     fn login(&mut self, login: &LoginReq) {
         let formats = DIRECT | INDIRECT;
-        let reason = if self.is_ready {
+        let reason = if self.is_ready || self.is_closed {
             Some(reject::CHANNEL)
         } else if login.request_bytes > self.config.unit_bytes[0] {
             Some(reject::TOO_LARGE)
@@ -430,7 +433,7 @@ impl Target {
 
     fn close(&mut self, device: &mut Device) {
         (0..self.tasks.len()).for_each(|slot| self.drop_task(slot, device));
-        self.is_ready = false;
+        (self.is_ready, self.is_closed) = (false, true);
         self.outputs.push_back(Output::Closed);
     }
 }

@@ -193,8 +193,8 @@ impl Passive {
             // The peer received the REP and needs time: the whole time-out begins again.
             (CmKind::Mra, Some(State::Replied(_))) => {
                 let deadline = Some(now + self.config.response_timeout);
-                if let Some(known) = self.connections.get_mut(&id) {
-                    known.deadline = deadline;
+                if let Some(known) = self.connections.get_mut(&id).filter(|known| known.retries < self.config.retries) {
+                    (known.deadline, known.retries) = (deadline, known.retries + 1);
                 }
             }
             (CmKind::Rej, Some(_)) => self.end(id),
@@ -217,14 +217,22 @@ impl Passive {
 
     fn request(&mut self, now: Instant, from: Ipv4Addr, message: &CmMessage) {
         let (req, path) = (message.req(), message.req_path());
-        let is_again = |known: &&mut Connection| known.peer == from && known.remote_id == req.local_id;
-        if let Some(known) = self.connections.values_mut().find(is_again) {
-            if let State::Replied(rep) = &known.state {
-                known.deadline = Some(now + self.config.response_timeout);
+        let is_again = |known: &Connection| known.peer == from && known.remote_id == req.local_id;
+        if let Some((&id, known)) = self.connections.iter_mut().find(|(_, known)| is_again(known)) {
+            let is_repeated = (known.transaction, known.remote_pair) == (message.transaction, req.pair);
+            if !is_repeated {
+                // The peer has begun anew, and knows nothing of the connection before.
+                self.end(id);
+            } else if let State::Replied(rep) = &known.state {
+                if known.retries < self.config.retries {
+                    known.deadline = Some(now + self.config.response_timeout);
+                    known.retries += 1;
+                }
                 let rep = **rep;
-                self.send(from, rep);
+                return self.send(from, rep);
+            } else {
+                return;
             }
-            return;
         }
         self.counters.requests += 1;
         if self.connections.len() >= self.config.connections {
