@@ -225,7 +225,8 @@ impl Channel {
         if let Iu::Cmd(cmd) = &mut held.unit {
             table::complete(if input { &mut cmd.input } else { &mut cmd.out }, data);
         }
-        while self.held.front().is_some_and(|held| held.tables == 0)
+        while self.over.is_none()
+            && self.held.front().is_some_and(|held| held.tables == 0)
             && let Some(Held { unit, .. }) = self.held.pop_front()
         {
             self.input(cx, Input::Receive(unit));

@@ -266,3 +266,18 @@ fn every_request_ends_once_and_all_credit_returns() {
     }
     assert!(aborted > 500 && closed > 100, "{aborted} aborted, {closed} channels closed");
 }
+
+#[test]
+fn a_login_after_a_logout_begins_no_task() {
+    let mut bed = Bed::new();
+    bed.target(target::Input::Receive(Iu::LoginReq(login())));
+    bed.target(target::Input::Receive(Iu::InitiatorLogout { tag: 1 }));
+    bed.to_initiator.clear();
+    bed.target(target::Input::Receive(Iu::LoginReq(login())));
+    assert!(
+        matches!(bed.to_initiator.pop_front(), Some(Iu::LoginRej { reason: reject::CHANNEL, .. })),
+        "the channel has ended"
+    );
+    bed.target(target::Input::Receive(Iu::Cmd(command(0x2a, 1, 512))));
+    assert_eq!((bed.target.tasks(), bed.work.len()), (0, 0));
+}

@@ -154,3 +154,31 @@ fn messages_of_strangers_change_nothing() {
     assert!(matches!(&answer[..], [Output::Send(to, _)] if *to == stranger), "{answer:?}");
     assert_eq!(machine.connections(), 1);
 }
+
+#[test]
+fn a_peer_that_begins_anew_ends_its_connection_before() {
+    let mut machine = Passive::new(CONFIG);
+    let (id, _) = accepted(&mut machine, at(0), 40);
+    receive(&mut machine, at(1), with_ids(CmKind::Rtu, [40, id]));
+    let mut request = CmMessage::new(CmKind::Req, 0x2_0000_0028);
+    request.set_req(&ReqFields { local_id: 40, pair: 0x12, ..ReqFields::default() });
+    let outputs = receive(&mut machine, at(2), request);
+    let [Output::Closed(closed), Output::Requested { id: new, .. }] = &outputs[..] else { panic!("{outputs:?}") };
+    assert_eq!(*closed, id);
+    assert_ne!(*new, id);
+    assert_eq!(machine.connections(), 1);
+}
+
+#[test]
+fn a_peer_that_asks_for_time_again_and_again_is_given_up() {
+    let mut machine = Passive::new(CONFIG);
+    let (id, _) = accepted(&mut machine, at(0), 40);
+    for ms in 1..100 {
+        receive(&mut machine, at(ms), with_ids(CmKind::Mra, [40, id]));
+        receive(&mut machine, at(ms), req(40));
+    }
+    let deadline = machine.poll_timeout().expect("a deadline");
+    assert!(deadline <= at(1_100), "{deadline:?}");
+    let outputs = pass(&mut machine, deadline, Input::Timeout);
+    assert_eq!(outputs, [Output::Closed(id)]);
+}
