@@ -177,7 +177,7 @@ impl Channel {
 
     fn drain_pair(&mut self, cx: &mut Context<'_>) {
         while let Some(event) = self.pair.poll_event() {
-            // What was under way when the channel ended begins nothing.
+            // Units that were under way when the channel ended begin nothing.
             if self.over.is_some() {
                 continue;
             }
@@ -309,8 +309,8 @@ impl Channel {
         None
     }
 
-    /// Ends the data of an aborted task. What a worker writes, and what the initiator sends, cannot
-    /// be recalled.
+    /// Ends the data of an aborted task. A write at a worker, and an RDMA READ in progress, cannot be
+    /// recalled.
     fn cancel(&mut self, tag: IoTag) {
         let left = self.buffers.remove(&tag).map_or(0, |buffer| buffer.left);
         if left > 0 {

@@ -181,7 +181,7 @@ impl QueuePair {
             numbers,
             mtu: sends.mtu.bytes(),
             sends: 0,
-            // Those of all requests, and those that wait for one acknowledgement of many.
+            // Responses to all requests, and others that one acknowledgement covers later.
             most_sends: units as usize + 2 * sends.window as usize,
             requester: Requester::new(sends),
             responder,
