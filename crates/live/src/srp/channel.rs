@@ -309,8 +309,8 @@ impl Channel {
         None
     }
 
-    /// Ends the data of an aborted task. A write at a worker, and an RDMA READ in progress, cannot be
-    /// recalled.
+    /// Ends the data of an aborted task. A write at a worker, and an RDMA READ in progress, cannot
+    /// be recalled.
     fn cancel(&mut self, tag: IoTag) {
         let left = self.buffers.remove(&tag).map_or(0, |buffer| buffer.left);
         if left > 0 {
