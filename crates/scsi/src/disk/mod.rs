@@ -444,6 +444,8 @@ impl Disk {
         match input {
             Input::PathUp => {
                 if matches!(self.state, State::NoPath) {
+                    // A login ends the commands of the one before, as a reset does.
+                    self.end_exhausted();
                     self.probe();
                 }
             }

@@ -205,8 +205,9 @@ impl Disk {
                 self.delay(now, part, error);
             }
             Verdict::Unaborted => {
-                // The target may still execute the command, so the part ends after the reset.
-                part.retries += 1;
+                // The target may still execute the command, so the part ends after the reset, or
+                // after the login that follows a reset without an answer.
+                part.retries = part.retries.saturating_add(1);
                 self.waiting.push_front(part);
                 self.reset();
             }

@@ -139,6 +139,29 @@ fn a_command_that_cannot_be_aborted_causes_a_reset() {
 }
 
 #[test]
+fn a_request_ends_although_the_target_answers_neither_commands_nor_resets() {
+    const WRITE: [u8; 2] = [0x2a, 0x8a];
+    let mut bed = Bed::ready(Target::new());
+    bed.hold = true;
+    bed.write(1, 0, 1, 1);
+    let mut attempts = 0;
+    while !bed.done.contains_key(&1) && attempts < 300 {
+        // The target answers all commands of a probe.
+        while bed.open.first().is_some_and(|command| !WRITE.contains(&command.cdb[0])) {
+            bed.answer(0);
+        }
+        let Some(command) = bed.open.pop() else { break };
+        attempts += 1;
+        bed.reply(command.id, End::TimedOut { aborted: false });
+        assert!(!bed.done.contains_key(&1), "the target may still execute the command");
+        bed.handle(Input::ResetDone { success: false });
+        bed.handle(Input::PathDown);
+        bed.handle(Input::PathUp);
+    }
+    assert_eq!((attempts, kind(&bed, 1)), (6, Some(ErrorKind::TimedOut)));
+}
+
+#[test]
 fn requests_wait_for_a_lost_path_and_continue() {
     let mut bed = Bed::ready(Target::new());
     bed.hold = true;
