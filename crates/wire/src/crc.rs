@@ -32,20 +32,20 @@ const TABLE: [u32; 256] = {
 /// [`frame_crc`] computed with a table and without CRC instructions of the processor. It is the
 /// baseline of benchmarks: the cost on a host whose adapter does not compute CRCs.
 pub fn frame_crc_by_table(frame: &[u8]) -> u32 {
-    !frame.iter().fold(u32::MAX, |crc, byte| TABLE[usize::from((crc & 0xff) as u8 ^ byte)] ^ crc >> 8)
+    !frame.iter().fold(u32::MAX, |register, byte| step(register, *byte))
 }
 
-/// Index of [`TABLE`] by the most significant byte of its entry, which no two entries share.
-const INDEX: [u8; 256] = {
-    let mut index = [0; 256];
-    let mut at: u8 = 0;
-    loop {
-        index[(TABLE[at as usize] >> 24) as usize] = at;
-        if at == u8::MAX {
-            break index;
-        }
-        at += 1;
+/// For each most significant byte of an entry of [`TABLE`], which no two entries share: what
+/// [`step_back`] adds for it.
+const BACK: [u32; 256] = {
+    let mut back = [0; 256];
+    let mut byte = 0_u32;
+    while byte < 256 {
+        let entry = TABLE[byte as usize];
+        back[(entry >> 24) as usize] = entry << 8 | byte;
+        byte += 1;
     }
+    back
 };
 
 /// Returns the register of [`frame_crc`] after one more byte. The first register has all bits set,
@@ -56,20 +56,13 @@ pub(crate) fn step(register: u32, byte: u8) -> u32 {
 
 /// Inverse of [`step`]: returns the register before the byte.
 pub(crate) fn step_back(register: u32, byte: u8) -> u32 {
-    let index = INDEX[(register >> 24) as usize];
-    (register ^ TABLE[usize::from(index)]) << 8 | u32::from(index ^ byte)
+    register << 8 ^ BACK[(register >> 24) as usize] ^ u32::from(byte)
 }
 
-/// Known part of a register before two unknown bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct StepBack {
-    /// Its upper 16 bits. For each value of the lower 16 bits, two bytes exist that lead on.
-    pub upper: u32,
-}
-
-/// Returns the known part of the register before two unknown bytes that led to a register.
-pub(crate) fn unknown_before(register: u32) -> StepBack {
-    StepBack { upper: step_back(step_back(register, 0), 0) >> 16 }
+/// Returns the upper 16 bits of the register before two unknown bytes that led to a register. For
+/// each value of the lower 16 bits, two bytes exist that lead on.
+pub(crate) fn upper_before_two(register: u32) -> u32 {
+    step_back(step_back(register, 0), 0) >> 16
 }
 
 /// CRC of `frame` in wire order: least-significant byte first, unlike every other field.
@@ -113,7 +106,7 @@ mod tests {
         for (register, byte) in registers.into_iter().flat_map(|register| (0..=255).map(move |byte| (register, byte))) {
             assert_eq!(step_back(step(register, byte), byte), register);
             let behind = step(step(register, byte), !byte);
-            assert_eq!(unknown_before(behind).upper, register >> 16, "{register:x} {byte:x}");
+            assert_eq!(upper_before_two(behind), register >> 16, "{register:x} {byte:x}");
         }
         let all = b"123456789".iter().fold(u32::MAX, |register, byte| step(register, *byte));
         assert_eq!(!all, 0xcbf4_3926);

@@ -247,9 +247,15 @@ mod flag {
 }
 
 impl Descriptor {
-    const BYTES: usize = 16;
+    /// Length of a descriptor.
+    pub const BYTES: usize = 16;
 
-    fn at(data: &[u8], at: usize) -> Result<Descriptor, ParseError> {
+    /// Parses the descriptor at an offset.
+    ///
+    /// # Errors
+    ///
+    /// The bytes end inside it.
+    pub fn parse(data: &[u8], at: usize) -> Result<Descriptor, ParseError> {
         let data = slice("SRP memory descriptor", data, at, Descriptor::BYTES)?;
         Ok(Descriptor { address: u64_at(data, 0), key: u32_at(data, 8), length: u32_at(data, 12) })
     }
@@ -286,13 +292,13 @@ impl Buffer {
     fn parse(data: &[u8], at: usize, format: u8, count: u8) -> Result<(Buffer, usize), ParseError> {
         Ok(match format {
             0 => (Buffer::None, at),
-            1 => (Buffer::Direct(Descriptor::at(data, at)?), at + Descriptor::BYTES),
+            1 => (Buffer::Direct(Descriptor::parse(data, at)?), at + Descriptor::BYTES),
             2 => {
-                let table = Descriptor::at(data, at)?;
+                let table = Descriptor::parse(data, at)?;
                 let total = u32_at(slice("SRP indirect table", data, at + 16, 4)?, 0);
                 let list_at = at + 20;
                 let list: Result<Vec<Descriptor>, ParseError> =
-                    (0..usize::from(count)).map(|entry| Descriptor::at(data, list_at + 16 * entry)).collect();
+                    (0..usize::from(count)).map(|entry| Descriptor::parse(data, list_at + 16 * entry)).collect();
                 (Buffer::Indirect { table, total, list: list? }, list_at + 16 * usize::from(count))
             }
             3 => (Buffer::Immediate(u32_at(slice("SRP immediate buffer", data, at, 4)?, 0)), at + 4),

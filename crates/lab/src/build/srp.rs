@@ -1,6 +1,6 @@
 //! The keys that make a storage system an SRP target on RoCEv2: [`SrpPortals`].
 
-use super::iscsi::{address, expanded};
+use super::iscsi::expanded;
 use super::live::BAD_ADDRESS;
 use super::workloads::CONFLICT;
 use super::{Where, nodes};
@@ -52,20 +52,15 @@ pub(super) fn build(
 }
 
 fn portal(text: &str, origin: &Origin, sink: &mut Sink) -> Option<SocketAddrV4> {
+    let reason = match text.parse() {
+        Ok(SocketAddr::V4(portal)) if !portal.ip().is_unspecified() && portal.port() != 0 => return Some(portal),
+        Ok(SocketAddr::V4(_)) => "the checksum of RoCEv2 needs one address, and hosts need a port".to_owned(),
+        Ok(SocketAddr::V6(_)) => format!("`{}` is an IPv6 address, over which SRP is not served", value::cut(text)),
+        Err(_) => format!("`{}` is not an address and a port", value::cut(text)),
+    };
     let remedy = "write an address of this machine and a port, such as 192.0.2.1:5555";
-    match address(text, origin, sink)? {
-        SocketAddr::V4(portal) if portal.ip().is_unspecified() || portal.port() == 0 => {
-            let reason = "the checksum of RoCEv2 needs one address, and hosts need a port".to_owned();
-            sink.error(BAD_ADDRESS, origin, reason, remedy);
-            None
-        }
-        SocketAddr::V4(portal) => Some(portal),
-        SocketAddr::V6(_) => {
-            let reason = format!("`{}` is an IPv6 address, over which SRP is not served", value::cut(text));
-            sink.error(BAD_ADDRESS, origin, reason, remedy);
-            None
-        }
-    }
+    sink.error(BAD_ADDRESS, origin, reason, remedy);
+    None
 }
 
 fn initiators(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> Vec<[u8; 16]> {

@@ -92,7 +92,9 @@ impl Runtime {
                 WORKERS => services.set_completed(),
                 BELL => self.called = true,
                 // The next step reads all sockets.
-                token if (srp::SOCKETS..srp::SOCKETS + srp::MAX_SOCKETS).contains(&token) => {}
+                token if (srp::SOCKETS..srp::SOCKETS + srp::MAX_SOCKETS).contains(&token) => {
+                    services.srp.iter_mut().for_each(|server| server.happened(token));
+                }
                 token if (BACK_ENDS..iscsi::LISTENERS).contains(&token) => {
                     if let Some(engine) = &mut services.volumes {
                         engine.happened(token, event.readable, event.writable);

@@ -8,6 +8,7 @@ use crate::storage::workers::Owner;
 use sanloom_scsi::scsi::{Io, IoOp, IoStatus, IoTag, NexusId};
 use sanloom_scsi::srp::target::{Input, Output, Target};
 use sanloom_scsi::time::Instant;
+use sanloom_wire::cdb::status;
 use sanloom_wire::infiniband::roce::RocePacket;
 use sanloom_wire::srp::{Buffer, Descriptor, Iu, LoginReq, PortId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,13 +41,27 @@ pub(super) struct Ends {
     pub initiator: PortId,
 }
 
-/// Counters of a channel.
+/// Counters of a channel, or of all channels of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Commands and task management requests.
     pub requests: u64,
     /// Bytes written to the initiator and read from it.
     pub moved_bytes: [u64; 2],
+    /// Times that packets were repeated.
+    pub repetitions: u64,
+    /// Packets and information units that do not belong to the state of the channel.
+    pub unexpected: u64,
+}
+
+impl Counters {
+    pub(super) fn add(&mut self, other: Counters) {
+        self.requests += other.requests;
+        self.moved_bytes[0] += other.moved_bytes[0];
+        self.moved_bytes[1] += other.moved_bytes[1];
+        self.repetitions += other.repetitions;
+        self.unexpected += other.unexpected;
+    }
 }
 
 /// Data of a task.
@@ -82,15 +97,12 @@ pub(super) struct Channel {
     most_held: usize,
     /// Tasks whose writes are at a worker.
     writing: BTreeSet<IoTag>,
-    /// RDMA READs in progress of aborted tasks.
-    reading: BTreeMap<IoTag, usize>,
-    /// Aborted tasks whose writes are at a worker.
-    ending: BTreeSet<IoTag>,
-    /// Responses to task management, which wait for writes and RDMA READs of aborted tasks.
+    /// Responses to task management and of aborted tasks, which wait for writes and RDMA READs of
+    /// aborted tasks.
     deferred: VecDeque<Iu>,
     /// Reason of the end, once the machine has closed.
     pub over: Option<String>,
-    pub counters: Counters,
+    counters: Counters,
 }
 
 impl Channel {
@@ -107,12 +119,16 @@ impl Channel {
             held: VecDeque::new(),
             most_held,
             writing: BTreeSet::new(),
-            reading: BTreeMap::new(),
-            ending: BTreeSet::new(),
             deferred: VecDeque::new(),
             over: None,
             counters: Counters::default(),
         }
+    }
+
+    /// Returns the counters.
+    pub fn counters(&self) -> Counters {
+        let unexpected = self.pair.unexpected + self.machine.violations;
+        Counters { repetitions: self.pair.repetitions(), unexpected, ..self.counters }
     }
 
     /// Tasks whose writes are at a worker.
@@ -120,13 +136,17 @@ impl Channel {
         &self.writing
     }
 
-    /// Returns whether an aborted task may still write, or read from the memory of the initiator.
-    pub fn is_ending(&self) -> bool {
-        !self.ending.is_empty() || !self.reading.is_empty()
+    /// Returns whether an aborted task may still write. Only a task in progress has a buffer.
+    pub fn writes_aborted(&self) -> bool {
+        self.writing.iter().any(|tag| !self.buffers.contains_key(tag))
     }
 
-    /// Sends the responses to task management that waited for aborted tasks.
+    /// Sends the responses that waited for aborted tasks, unless such a task may still read from
+    /// the memory of the initiator.
     pub fn send_deferred(&mut self, now: Instant) {
+        if self.deferred.is_empty() || self.pair.reading().any(|tag| !self.buffers.contains_key(&tag)) {
+            return;
+        }
         for unit in std::mem::take(&mut self.deferred) {
             self.send(now, &unit);
         }
@@ -162,7 +182,6 @@ impl Channel {
     /// Passes finished block I/O to the machine.
     pub fn complete_io(&mut self, cx: &mut Context<'_>, tag: IoTag, status: IoStatus, data: Vec<u8>) {
         self.writing.remove(&tag);
-        self.ending.remove(&tag);
         self.keep_read(tag, data);
         self.input(cx, Input::IoDone { tag, status });
         self.drain_pair(cx);
@@ -249,13 +268,6 @@ impl Channel {
 
     /// Copies data of an RDMA READ into the buffer of their task.
     fn arrived(&mut self, cx: &mut Context<'_>, tag: IoTag, at: usize, data: &[u8]) {
-        if let Some(left) = self.reading.get_mut(&tag) {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
-                self.reading.remove(&tag);
-            }
-            return;
-        }
         let Some(buffer) = self.buffers.get_mut(&tag) else { return };
         if let Some(room) = buffer.data.get_mut(at..at + data.len()) {
             room.copy_from_slice(data);
@@ -295,30 +307,21 @@ impl Channel {
     /// Executes an output of the machine. Returns an input that follows from it at once.
     fn execute(&mut self, cx: &mut Context<'_>, output: Output) -> Option<Input> {
         match output {
-            Output::Send(unit) if matches!(&unit, Iu::Rsp(rsp) if rsp.response.is_some()) => {
+            // A command that was aborted may be repeated, and its data may be written by then.
+            Output::Send(unit) if matches!(&unit, Iu::Rsp(rsp) if rsp.response.is_some() || rsp.status == status::TASK_ABORTED) =>
+            {
                 self.deferred.push_back(unit);
             }
             Output::Send(unit) => self.send(cx.now, &unit),
             Output::Pull { tag, from, bytes } => return self.pull(cx, tag, &from, bytes),
             Output::Push { tag, to, bytes, data } => return self.push(cx, tag, &to, bytes, data),
             Output::Io(io) => return self.start_io(cx, &io),
-            Output::Cancel(tag) => self.cancel(tag),
+            // A write at a worker, and an RDMA READ in progress, cannot be recalled.
+            Output::Cancel(tag) => _ = self.buffers.remove(&tag),
             Output::Ends(ends) => cx.ends.push((self.ends, ends)),
             Output::Closed => _ = self.over.get_or_insert_with(|| "the initiator has logged out".to_owned()),
         }
         None
-    }
-
-    /// Ends the data of an aborted task. A write at a worker, and an RDMA READ in progress, cannot
-    /// be recalled.
-    fn cancel(&mut self, tag: IoTag) {
-        let left = self.buffers.remove(&tag).map_or(0, |buffer| buffer.left);
-        if left > 0 {
-            self.reading.insert(tag, left);
-        }
-        if self.writing.contains(&tag) {
-            self.ending.insert(tag);
-        }
     }
 
     /// Reads from the memory of the initiator.

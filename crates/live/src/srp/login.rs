@@ -1,7 +1,6 @@
 //! Requests for connections: the checks of a REQ, and the parameters of the queue pair.
 
 use super::TargetPlan;
-use sanloom_scsi::time::Span;
 use sanloom_transport::infiniband::packet::Mtu;
 use sanloom_transport::infiniband::rc;
 use sanloom_wire::infiniband::cm::{RdmaCm, ReqPath, TCP_SERVICE, reason};
@@ -14,9 +13,6 @@ use std::net::Ipv4Addr;
 pub(super) const UNIT_BYTES: [u32; 2] = [8_276, 256];
 /// RDMA READs in flight of a channel, if the initiator accepts as many.
 const MAX_READS: u8 = 16;
-/// Packets in flight without acknowledgement, and packets of which one asks for it.
-const WINDOW: u32 = 128;
-const ACK_EVERY: u32 = 64;
 /// Exponent of the acknowledgement time-out: 4.096 us times 2^17, 537 ms. A host that computes its
 /// packets in software answers late.
 const ACK_TIMEOUT: u8 = 17;
@@ -98,12 +94,8 @@ pub(super) fn parameters(request: &Request, psns: [u32; 2]) -> [rc::Config; 2] {
         mtu: request.mtu,
         first_psn,
         timeout: ACK_TIMEOUT,
-        retries: 7,
-        rnr_retries: 7,
-        rnr_timer: Span::from_us(640),
-        window: WINDOW,
-        ack_every: ACK_EVERY,
         reads: request.reads.into(),
+        ..rc::Config::SOFT_ROCE
     })
 }
 

@@ -19,9 +19,12 @@ mod pair;
 mod server;
 mod socket;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use crate::ready::Tracked;
 use crate::storage::StorageSystem;
+pub use channel::Counters;
 use sanloom_scsi::scsi;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::srp::PortId;

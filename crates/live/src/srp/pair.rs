@@ -109,8 +109,6 @@ pub(super) struct QueuePair {
     /// SENDs among them, and their maximum.
     sends: usize,
     most_sends: usize,
-    /// Counter after the last posted packet.
-    next: u64,
     /// SEND that has begun to arrive.
     unit: Vec<u8>,
     /// Number of messages that have arrived: 24 bits.
@@ -176,7 +174,8 @@ impl QueuePair {
     /// requester and as responder; the peer may send `units` information units.
     pub fn new(numbers: Numbers, sends: Config, receives: Config, units: u32) -> QueuePair {
         let mut responder = Responder::new(receives);
-        responder.handle(responder::Input::Receives(units));
+        // A receive is posted again as soon as its message has arrived.
+        responder.handle(responder::Input::Receives(1));
         QueuePair {
             numbers,
             mtu: sends.mtu.bytes(),
@@ -186,8 +185,6 @@ impl QueuePair {
             requester: Requester::new(sends),
             responder,
             posted: VecDeque::new(),
-            // The requester counts from here.
-            next: u64::from(sends.first_psn % (1 << 24)) + (1 << 24),
             unit: Vec::new(),
             messages: 0,
             packets: VecDeque::new(),
@@ -213,11 +210,9 @@ impl QueuePair {
             Work::Write { .. } => (Operation::Write, length(&work)),
             Work::Read { .. } => (Operation::Read, length(&work)),
         };
-        let end = self.next + u64::from(length.div_ceil(self.mtu).max(1));
-        self.posted.push_back(Posted { first: self.next, end, work });
-        let id = self.next;
-        self.next = end;
-        self.requester.handle(now, requester::Input::Post(requester::Work { id, operation, length }));
+        let first = self.requester.posted();
+        self.requester.handle(now, requester::Input::Post(requester::Work { id: first, operation, length }));
+        self.posted.push_back(Posted { first, end: self.requester.posted(), work });
         self.drain_requester();
     }
 
@@ -256,6 +251,14 @@ impl QueuePair {
     /// Time of the next call of [`timeout`](Self::timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.requester.poll_timeout().filter(|_| !self.has_failed)
+    }
+
+    /// Tasks of the RDMA READs of data in progress.
+    pub fn reading(&self) -> impl Iterator<Item = IoTag> {
+        self.posted.iter().filter_map(|posted| match posted.work {
+            Work::Read { purpose: Purpose::Data(tag, _), .. } => Some(tag),
+            _ => None,
+        })
     }
 
     /// Next packet to send.

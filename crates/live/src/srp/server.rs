@@ -19,7 +19,7 @@ use sanloom_wire::infiniband::mad::{CmMessage, MAD_BYTES, QP1_KEY, RepFields, Re
 use sanloom_wire::infiniband::roce::{Path, RocePacket};
 use sanloom_wire::infiniband::{Bth, Extended, opcode};
 use sanloom_wire::scsi::transport_id::TransportId;
-use sanloom_wire::srp::{Iu, PortId, reject};
+use sanloom_wire::srp::{Iu, reject};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -63,23 +63,23 @@ pub struct SrpServer {
     guid: u64,
     /// Writes at workers of channels that have ended, by the number of the channel.
     left: BTreeMap<u64, (Ends, BTreeSet<IoTag>)>,
+    /// Counters of the channels that have ended, by target.
+    ended: Vec<Counters>,
+    /// Earliest deadline.
+    next: Option<Instant>,
     shutting_down: bool,
     input: Vec<u8>,
 }
 
-/// Channel of a log-in, for views.
+/// Work of a target since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ChannelView<'v> {
-    /// Target.
+pub struct Served<'v> {
+    /// Name of the target.
     pub target: &'v str,
-    /// Initiator port.
-    pub initiator: PortId,
-    /// Address of the initiator, and of the target.
-    pub addresses: [Ipv4Addr; 2],
-    /// Counters.
+    /// Channels that are open.
+    pub channels: usize,
+    /// Counters of all channels, also of those that have ended.
     pub counters: Counters,
-    /// Times that packets were repeated.
-    pub repetitions: u64,
 }
 
 impl SrpServer {
@@ -104,6 +104,7 @@ impl SrpServer {
             addresses.push(Address { socket, manager, psn: 0 });
         }
         let next_pair = random::<4>().map_err(|error| (targets[0].portals[0], error))?;
+        let ended = vec![Counters::default(); targets.len()];
         Ok(SrpServer {
             targets,
             addresses,
@@ -112,6 +113,8 @@ impl SrpServer {
             next_number: 0,
             guid,
             left: BTreeMap::new(),
+            ended,
+            next: None,
             shutting_down: false,
             input: vec![0; DATAGRAM_BYTES],
         })
@@ -130,17 +133,32 @@ impl SrpServer {
 
     /// Time of the next call of [`serve`](Self::serve) without an event.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let managers = self.addresses.iter().filter_map(|address| address.manager.poll_timeout());
-        managers.chain(self.channels.values().filter_map(|channel| channel.pair.poll_timeout())).min()
+        self.next
+    }
+
+    /// Records an event of the poller.
+    pub fn happened(&mut self, token: u64) {
+        if let Some(address) = self.addresses.get_mut((token - SOCKETS) as usize) {
+            address.socket.is_ready = true;
+        }
     }
 
     /// Reads and sends as much as one step of the loop allows, and serves deadlines. Returns
     /// whether there may be more.
     pub fn serve(&mut self, now: Instant, systems: &mut Tracked<StorageSystem>) -> bool {
+        let is_due = self.next.is_some_and(|at| at <= now)
+            || self.addresses.iter().any(|address| address.socket.is_ready)
+            || systems.ready().iter().any(|system| !systems[*system].notices.is_empty());
+        if !is_due {
+            return false;
+        }
         let cx = &mut Context { now, systems, ends: Vec::new() };
         let mut more = false;
         let mut input = std::mem::take(&mut self.input);
         for number in 0..self.addresses.len() {
+            if !self.addresses[number].socket.is_ready {
+                continue;
+            }
             let mut left = MAX_READS;
             while left > 0
                 && let Some((path, bytes)) = self.addresses[number].socket.receive(&mut input)
@@ -148,6 +166,7 @@ impl SrpServer {
                 left -= 1;
                 self.datagram(cx, number, &path, &input[..bytes]);
             }
+            self.addresses[number].socket.is_ready = left == 0;
             more |= left == 0;
         }
         self.input = input;
@@ -203,20 +222,21 @@ impl SrpServer {
         &self.targets
     }
 
-    /// Channels in the order of their queue pairs.
-    pub fn channels(&self) -> impl Iterator<Item = ChannelView<'_>> {
-        self.channels.values().map(|channel| ChannelView {
-            target: &self.targets[channel.ends.target].name,
-            initiator: channel.ends.initiator,
-            addresses: [channel.ends.peer, *self.addresses[channel.ends.socket].socket.local.ip()],
-            counters: channel.counters,
-            repetitions: channel.pair.repetitions(),
+    /// Work of each target.
+    pub fn served(&self) -> impl Iterator<Item = Served<'_>> {
+        self.targets.iter().zip(&self.ended).enumerate().map(|(number, (target, ended))| {
+            let mut counters = *ended;
+            let open = self.channels.values().filter(|channel| channel.ends.target == number);
+            let channels = open.map(|channel| counters.add(channel.counters())).count();
+            Served { target: &target.name, channels, counters }
         })
     }
 
-    /// Counters of the sockets, each with its address.
-    pub fn sockets(&self) -> impl Iterator<Item = (Ipv4Addr, socket::Counters)> {
-        self.addresses.iter().map(|address| (*address.socket.local.ip(), address.socket.counters))
+    /// Counters of the sockets and connection managers, each with its address.
+    pub fn sockets(&self) -> impl Iterator<Item = (Ipv4Addr, socket::Counters, cm::Counters)> {
+        self.addresses
+            .iter()
+            .map(|Address { socket, manager, .. }| (*socket.local.ip(), socket.counters, manager.counters))
     }
 
     /// Processes a datagram.
@@ -271,7 +291,7 @@ impl SrpServer {
                 }
                 cm::Output::Established(id) => {
                     if let Some(channel) = self.channel_of(number, id) {
-                        tracing::info!(initiator = %channel.ends.peer, pair = channel.ends.number, "SRP channel");
+                        tracing::info!(initiator = %channel.ends.peer, channel = channel.ends.number, "SRP channel");
                     }
                 }
                 cm::Output::Closed(id) => {
@@ -391,13 +411,14 @@ impl SrpServer {
             self.channels.iter().filter(|(_, channel)| over(channel)).map(|(pair, _)| *pair).collect();
         self.transmit();
         for pair in ended {
-            let Some(mut channel) = self.channels.remove(&pair) else { continue };
-            channel.input(cx, Input::ChannelDown);
+            let Some(channel) = self.channels.remove(&pair) else { continue };
             if !channel.writing().is_empty() {
                 self.left.insert(channel.ends.number, (channel.ends, channel.writing().clone()));
             }
             let Ends { socket, cm, system, peer, .. } = channel.ends;
-            let Counters { requests, moved_bytes: [read_bytes, written_bytes] } = channel.counters;
+            let counters = channel.counters();
+            self.ended[channel.ends.target].add(counters);
+            let Counters { requests, moved_bytes: [read_bytes, written_bytes], .. } = counters;
             let reason = channel.over.unwrap_or_default();
             tracing::info!(initiator = %peer, reason, requests, read_bytes, written_bytes, "SRP channel ended");
             cx.systems[system].device.disconnect(channel.nexus);
@@ -406,12 +427,14 @@ impl SrpServer {
             self.drain_manager(cx, socket);
         }
         self.addresses.iter_mut().for_each(|address| address.socket.flush());
+        let managers = self.addresses.iter().filter_map(|address| address.manager.poll_timeout());
+        self.next = managers.chain(self.channels.values().filter_map(|channel| channel.pair.poll_timeout())).min();
     }
 
-    /// Sends responses to task management in systems where no aborted task can write any more.
+    /// Sends deferred responses in systems where no aborted task can write any more.
     fn answer_task_management(&mut self, now: Instant) {
         let of_left = self.left.values().map(|(ends, _)| ends.system);
-        let of_channels = self.channels.values().filter(|channel| channel.is_ending());
+        let of_channels = self.channels.values().filter(|channel| channel.writes_aborted());
         let busy: BTreeSet<usize> = of_channels.map(|channel| channel.ends.system).chain(of_left).collect();
         for channel in self.channels.values_mut().filter(|channel| !busy.contains(&channel.ends.system)) {
             channel.send_deferred(now);

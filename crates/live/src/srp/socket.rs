@@ -35,6 +35,8 @@ pub(super) struct RoceSocket {
     /// Its address.
     pub local: SocketAddrV4,
     unsent: VecDeque<(SocketAddrV4, Vec<u8>)>,
+    /// True if there may be datagrams, or room for them.
+    pub is_ready: bool,
     /// Counters.
     pub counters: Counters,
 }
@@ -55,7 +57,7 @@ impl RoceSocket {
                 tracing::debug!(%local, %error, "the socket buffer size cannot be set");
             }
         }
-        Ok(RoceSocket { socket, local, unsent: VecDeque::new(), counters: Counters::default() })
+        Ok(RoceSocket { socket, local, unsent: VecDeque::new(), is_ready: true, counters: Counters::default() })
     }
 
     pub fn as_fd(&self) -> BorrowedFd<'_> {

@@ -2,8 +2,6 @@
 
 use sanloom_wire::srp::{Buffer, Descriptor};
 
-/// Bytes of a descriptor in a table.
-const DESCRIPTOR_BYTES: usize = 16;
 /// Longest table in bytes: 4,096 descriptors.
 const MAX_TABLE_BYTES: u32 = 65_536;
 
@@ -39,7 +37,7 @@ pub(super) fn missing(buffer: &Buffer) -> Result<Option<Descriptor>, &'static st
         return Ok(None);
     }
     match table.length {
-        length if length == 0 || !(length as usize).is_multiple_of(DESCRIPTOR_BYTES) => {
+        length if length == 0 || !(length as usize).is_multiple_of(Descriptor::BYTES) => {
             Err("a table of memory descriptors ends inside a descriptor")
         }
         length if length > MAX_TABLE_BYTES => Err("a table of memory descriptors has more than 64 KiB"),
@@ -50,14 +48,9 @@ pub(super) fn missing(buffer: &Buffer) -> Result<Option<Descriptor>, &'static st
 /// Replaces the descriptors of a buffer by those of its table.
 pub(super) fn complete(buffer: &mut Buffer, data: &[u8]) {
     let Buffer::Indirect { list, .. } = buffer else { return };
-    let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-    let (entries, _) = data.as_chunks::<DESCRIPTOR_BYTES>();
+    let entries = data.chunks_exact(Descriptor::BYTES);
     list.clear();
-    list.extend(entries.iter().map(|entry| Descriptor {
-        address: number(&entry[..8]),
-        key: number(&entry[8..12]) as u32,
-        length: number(&entry[12..]) as u32,
-    }));
+    list.extend(entries.filter_map(|entry| Descriptor::parse(entry, 0).ok()));
 }
 
 #[cfg(test)]

@@ -112,14 +112,23 @@ struct Task {
     pulled: u32,
 }
 
+/// Phase of a channel. It begins only once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Before the login.
+    New,
+    /// Logged in.
+    Ready,
+    /// After the end.
+    Closed,
+}
+
 /// Target of one channel.
 #[derive(Clone, Debug)]
 pub struct Target {
     config: Config,
     nexus: NexusId,
-    is_ready: bool,
-    /// True after the end of the channel.
-    is_closed: bool,
+    phase: Phase,
     tasks: Vec<Option<Task>>,
     generations: Vec<u16>,
     outputs: VecDeque<Output>,
@@ -134,8 +143,7 @@ impl Target {
         Target {
             config,
             nexus,
-            is_ready: false,
-            is_closed: false,
+            phase: Phase::New,
             tasks: vec![None; limit],
             generations: vec![0; limit],
             outputs: VecDeque::new(),
@@ -147,12 +155,12 @@ impl Target {
     pub fn handle(&mut self, input: Input, device: &mut Device) {
         match input {
             Input::Receive(Iu::LoginReq(login)) => self.login(&login),
-            Input::Receive(Iu::Cmd(command)) if self.is_ready => self.command(command, device),
-            Input::Receive(Iu::TskMgmt(request)) if self.is_ready => self.manage(&request, device),
+            Input::Receive(Iu::Cmd(command)) if self.is_ready() => self.command(command, device),
+            Input::Receive(Iu::TskMgmt(request)) if self.is_ready() => self.manage(&request, device),
             Input::Receive(Iu::InitiatorLogout { .. }) | Input::ChannelDown => self.close(device),
             Input::Receive(Iu::CredRsp { .. } | Iu::AerRsp { .. }) => {}
             // Units that were under way when the channel ended are ignored.
-            Input::Receive(_) => self.violations += u64::from(self.is_ready),
+            Input::Receive(_) => self.violations += u64::from(self.is_ready()),
             Input::Pulled { tag, bytes } => self.pulled(tag, &bytes, device),
             Input::IoDone { tag, status } => self.io_done(tag, status, device),
             Input::Notice(Notice::Step { task, step }) => {
@@ -165,7 +173,7 @@ impl Target {
                 self.end_tasks(&ends, device);
             }
             Input::Logout(reason) => {
-                if self.is_ready {
+                if self.is_ready() {
                     self.outputs.push_back(Output::Send(Iu::TargetLogout { tag: 0, reason }));
                 }
                 self.close(device);
@@ -185,6 +193,10 @@ impl Target {
         task.is_some_and(|task| task.state == State::Pulling { parameters: true })
     }
 
+    fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready
+    }
+
     /// Tasks in progress.
     pub fn tasks(&self) -> usize {
         self.tasks.iter().flatten().count()
@@ -192,7 +204,7 @@ impl Target {
 
     fn login(&mut self, login: &LoginReq) {
         let formats = DIRECT | INDIRECT;
-        let reason = if self.is_ready || self.is_closed {
+        let reason = if self.phase != Phase::New {
             Some(reject::CHANNEL)
         } else if login.request_bytes > self.config.unit_bytes[0] {
             Some(reject::TOO_LARGE)
@@ -204,7 +216,7 @@ impl Target {
         self.outputs.push_back(Output::Send(match reason {
             Some(reason) => Iu::LoginRej { tag: login.tag, reason, formats },
             None => {
-                self.is_ready = true;
+                self.phase = Phase::Ready;
                 Iu::LoginRsp {
                     tag: login.tag,
                     delta: self.config.request_limit.into(),
@@ -433,7 +445,7 @@ impl Target {
 
     fn close(&mut self, device: &mut Device) {
         (0..self.tasks.len()).for_each(|slot| self.drop_task(slot, device));
-        (self.is_ready, self.is_closed) = (false, true);
+        self.phase = Phase::Closed;
         self.outputs.push_back(Output::Closed);
     }
 }

@@ -3,8 +3,7 @@
 use crate::infiniband::{Form, OF_IPOIB, Seen};
 use crate::net::infiniband::ObservedPacket;
 use crate::world::World;
-use sanloom_scsi::time::Span;
-use sanloom_transport::infiniband::rc::packet::{Fatal, Operation, Request, Response, ResponseKind};
+use sanloom_transport::infiniband::rc::packet::{Operation, Request, Response};
 use sanloom_wire::ether::EtherType;
 use sanloom_wire::infiniband::{Bth, Extended, Lrh, Packet, VCRC_BYTES};
 use sanloom_wire::pcapng::erf_infiniband;
@@ -17,18 +16,6 @@ const DEFAULT_KEY: u16 = 0xffff;
 const MEMORY_KEY: u32 = 1;
 /// Q_Key of the queue pairs of datagrams, as the driver of Linux chooses it for broadcasts.
 const IPOIB_QUEUE_KEY: u32 = 0x0b1b;
-/// Syndromes of an AETH (IBA volume 1, 9.7.5.1.1): an acknowledgement without credits, the codes of
-/// "receiver not ready", and of a negative acknowledgement.
-const ACK: u8 = 0x1f;
-const RNR: u8 = 0x20;
-const NAK: u8 = 0x60;
-/// Times of "receiver not ready" by their code from 1 on, in units of 10 us (IBA volume 1, table
-/// 45).
-const RNR_TIMES: [u32; 31] = [
-    1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024, 1_536, 2_048, 3_072, 4_096,
-    6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
-];
-
 /// Returns the record of a packet. `None` for a packet that is none of the lab's own protocols.
 pub(super) fn record(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
     let bytes = match item.packet.pair() & OF_IPOIB {
@@ -50,7 +37,7 @@ fn packet(item: &ObservedPacket, seen: &Seen, key: u16) -> Vec<u8> {
         Form::Request(request) if seen.operation != Operation::Send && request.part.begins() => {
             extended.reth = Some((seen.address, MEMORY_KEY, seen.length));
         }
-        Form::Response(Response { kind, .. }) => extended.aeth = Some((syndrome(kind), seen.completed & 0xff_ffff)),
+        Form::Response(Response { kind, .. }) => extended.aeth = Some((kind.syndrome(), seen.completed & 0xff_ffff)),
         Form::Request(_) | Form::Datagram(_) => {}
     }
     let packet = Packet {
@@ -118,21 +105,4 @@ fn of_ipoib(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
         bytes[sum..].iter_mut().for_each(|byte| *byte = !*byte);
     }
     Some(bytes)
-}
-
-fn syndrome(kind: ResponseKind) -> u8 {
-    match kind {
-        ResponseKind::Data { .. } | ResponseKind::Ack => ACK,
-        ResponseKind::NotReady(span) => RNR | rnr_code(span),
-        ResponseKind::NakSequence => NAK,
-        ResponseKind::Nak(Fatal::InvalidRequest) => NAK | 1,
-        ResponseKind::Nak(Fatal::Access) => NAK | 2,
-        ResponseKind::Nak(Fatal::Operation) => NAK | 3,
-    }
-}
-
-/// Returns the code of the shortest time that is not shorter than `span`; 0 is the longest of all.
-fn rnr_code(span: Span) -> u8 {
-    let units = span.as_ns().div_ceil(10_000);
-    RNR_TIMES.iter().position(|time| u64::from(*time) >= units).map_or(0, |at| at as u8 + 1)
 }

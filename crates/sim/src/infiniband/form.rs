@@ -73,14 +73,7 @@ impl Form {
                 ResponseKind::Ack => (ACK, psn.get(), 0, AETH, 0),
                 ResponseKind::NotReady(span) => (ACK, psn.get(), RNR | (span.as_ns() / RNR_NS) as u32, AETH, 0),
                 ResponseKind::NakSequence => (ACK, psn.get(), NAK, AETH, 0),
-                ResponseKind::Nak(fatal) => {
-                    let code = match fatal {
-                        Fatal::InvalidRequest => 1,
-                        Fatal::Access => 2,
-                        Fatal::Operation => 3,
-                    };
-                    (ACK, psn.get(), NAK | code << 24, AETH, 0)
-                }
+                ResponseKind::Nak(fatal) => (ACK, psn.get(), NAK | u32::from(fatal.code()) << 24, AETH, 0),
             },
             Form::Datagram(length) => (DATAGRAM, 0, length, DETH, length),
         };

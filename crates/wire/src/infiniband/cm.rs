@@ -2,7 +2,7 @@
 //! [`CmMessage::rep`] (IBA volume 1, 12.6 to 12.7), and the private data of the RDMA connection
 //! manager (annex A11).
 
-use super::mad::{CmKind, CmMessage};
+use super::mad::CmMessage;
 use crate::bytes::{fixed, u16_at, u32_at};
 use crate::error::ParseError;
 use core::net::Ipv4Addr;
@@ -16,8 +16,6 @@ pub const TCP_SERVICE: u64 = 0x0106_0000;
 pub mod reason {
     /// The responder has no queue pair left.
     pub const NO_QUEUE_PAIR: u16 = 1;
-    /// The communication ID is invalid.
-    pub const INVALID_ID: u16 = 6;
     /// The service is unknown.
     pub const INVALID_SERVICE: u16 = 8;
     /// The transport service is not the reliable connection.
@@ -128,12 +126,6 @@ impl CmMessage {
     /// Sets the queue pair at the receiver of a DREQ: 24 bits.
     pub fn set_dreq_pair(&mut self, pair: u32) {
         self.put(8, &(pair << 8).to_be_bytes()[..3]);
-    }
-
-    /// Returns the message that an MRA acknowledges: 0 REQ, 1 REP, 2 LAP.
-    pub fn mra_message(&self) -> u8 {
-        debug_assert_eq!(self.kind, CmKind::Mra);
-        self.data[8] >> 6
     }
 }
 

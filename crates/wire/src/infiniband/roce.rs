@@ -10,14 +10,15 @@
 
 use super::{BTH_BYTES, Bth, Extended, ICRC_BYTES};
 use crate::bytes::{Put, len8, len16, u32_at};
-use crate::crc::{StepBack, frame_crc, step, step_back, unknown_before};
+use crate::crc::{step, step_back, upper_before_two};
 use crate::error::ParseError;
 use core::net::SocketAddrV4;
+use crc_fast::{CrcAlgorithm, Digest};
 
 /// UDP port of RoCEv2.
 pub const UDP_PORT: u16 = 4791;
 /// Bytes of the headers of IPv4 (without options) and UDP.
-pub const IP_UDP_BYTES: usize = 28;
+const IP_UDP_BYTES: usize = 28;
 
 /// Offset of the identification in the IPv4 header, and of the flags behind it.
 const IDENTIFICATION: usize = 4;
@@ -74,14 +75,12 @@ impl Path {
     /// that is not connected and never fragments.
     pub fn icrc(&self, body: &[u8]) -> [u8; ICRC_BYTES] {
         let head = self.masked(body.len() + ICRC_BYTES);
-        let mut covered = Vec::with_capacity(ICRC_PREFIX.len() + head.len() + body.len());
-        covered.put_slice(&ICRC_PREFIX);
-        covered.put_slice(&head);
-        covered.put_slice(body);
-        if let Some(byte) = covered.get_mut(ICRC_PREFIX.len() + head.len() + NOTICES) {
-            *byte = ONES;
+        let (before, rest) = body.split_at(NOTICES.min(body.len()));
+        let mut sum = Digest::new(CrcAlgorithm::Crc32IsoHdlc);
+        for part in [&ICRC_PREFIX[..], &head, before, &[ONES][..rest.len().min(1)], rest.get(1..).unwrap_or_default()] {
+            sum.update(part);
         }
-        frame_crc(&covered).to_le_bytes()
+        ((sum.finalize() & 0xffff_ffff) as u32).to_le_bytes()
     }
 
     /// Returns whether an ICRC is that of a UDP payload, for any identification and with or without
@@ -94,8 +93,7 @@ impl Path {
         let behind = body.iter().enumerate().rev().map(covered).fold(!u32::from_le_bytes(sum), step_back);
         let behind = head[IDENTIFICATION + 4..].iter().rev().fold(behind, |register, byte| step_back(register, *byte));
         FLAGS.iter().any(|flags| {
-            let StepBack { upper } = unknown_before(flags.iter().rev().fold(behind, |to, byte| step_back(to, *byte)));
-            upper == before >> 16
+            upper_before_two(flags.iter().rev().fold(behind, |to, byte| step_back(to, *byte))) == before >> 16
         })
     }
 }

@@ -4,6 +4,7 @@ use super::Tables;
 use crate::capture::Captures;
 use crate::runtime::fabric::switch::LiveSwitch;
 use crate::runtime::instance::Instance;
+use crate::srp::{self, SrpServer};
 use crate::storage::port::StoragePort;
 use crate::volumes::HostPort;
 use prometheus_client::encoding::text::encode;
@@ -72,6 +73,7 @@ impl Metrics<'_> {
         self.switch_metrics(&mut sheet);
         self.storage_metrics(&mut sheet);
         self.iscsi_metrics(&mut sheet);
+        self.srp_metrics(&mut sheet);
         let rules = self.fabric.injector.rows().rules;
         let injected = rules.iter().map(|rule| {
             (label([("port", &rule.port), ("rule", &rule.id.to_string()), ("act", &rule.act)]), rule.injected)
@@ -197,6 +199,36 @@ impl Metrics<'_> {
             let values = targets().map(|(target, _, counters)| (label([("target", target)]), of(&counters)));
             sheet.counter(name, help, values);
         }
+    }
+
+    fn srp_metrics(&self, sheet: &mut Sheet) {
+        let served = || self.services.srp.iter().flat_map(SrpServer::served);
+        let channels = served().map(|own| (label([("target", own.target)]), own.channels as i64));
+        sheet.gauge("srp_channels", "Channels of the SRP target", channels);
+        let of = |value: fn(&srp::Counters) -> u64| {
+            served().map(move |own| (label([("target", own.target)]), value(&own.counters)))
+        };
+        sheet.counter("srp_requests", "Commands and task management requests", of(|own| own.requests));
+        sheet.counter("srp_read_bytes", "Bytes written to initiators", of(|own| own.moved_bytes[0]));
+        sheet.counter("srp_written_bytes", "Bytes read from initiators", of(|own| own.moved_bytes[1]));
+        sheet.counter("srp_repetitions", "Times that packets were repeated", of(|own| own.repetitions));
+        let help = "Packets and information units that do not belong to the state of their channel";
+        sheet.counter("srp_unexpected", help, of(|own| own.unexpected));
+        let rows = self.services.srp.iter().flat_map(SrpServer::sockets).flat_map(|(address, socket, manager)| {
+            let row = |outcome, value| (label([("address", &address.to_string()), ("outcome", outcome)]), value);
+            [
+                row("received", socket.received),
+                row("sent", socket.sent),
+                row("damaged", socket.damaged),
+                row("unknown", socket.unknown),
+                row("dropped", socket.dropped),
+                row("refused", manager.rejects),
+                row("stray", manager.unexpected),
+            ]
+        });
+        let help = "Datagrams of RoCEv2: received, sent, with a wrong checksum, for no queue pair, dropped for lack of \
+                    room; requests for connections that were refused, and messages that fit no connection";
+        sheet.counter("srp_datagrams", help, rows);
     }
 
     fn storage_metrics(&self, sheet: &mut Sheet) {

@@ -139,6 +139,11 @@ impl Requester {
         self.paused.or(self.deadline)
     }
 
+    /// Counter of the next packet to be posted: its PSN, plus a multiple of 2^24.
+    pub fn posted(&self) -> u64 {
+        self.posted
+    }
+
     /// Reason of the failure.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
