@@ -123,7 +123,7 @@ pub struct Instance {
     pub vn2vn: bool,
     /// True if the link has a peer.
     pub link: bool,
-    /// Speed of the interface when the link came up, in Mb/s; `None` if it is unknown, as on a unix
+    /// Speed of the interface in Mb/s; `None` if it is unknown, as without a link and on a unix
     /// socket.
     #[serde(default)]
     pub speed_mbit_per_s: Option<u32>,

@@ -192,11 +192,9 @@ const MAX_PORTS: usize = 8;
 
 /// Returns the configuration of the host and its Ethernet ports, of which there is at least one.
 fn configure(args: &Args) -> Result<(InitiatorConfig, Vec<PortName>), Failure> {
-    let mut from_lab = Vec::new();
-    for hba in args.lab.is_some().then_some(&args.hba).into_iter().flatten() {
-        let path = args.lab.clone().unwrap_or_default();
-        from_lab.push(host_of(path, args, *hba)?);
-    }
+    let lab = args.lab.clone().map(|path| input::load_running(&LabFile { path }, &args.sets.set)).transpose()?;
+    let hbas = lab.iter().flat_map(|loaded| args.hba.iter().map(move |hba| host_of(&loaded.lab, args, *hba)));
+    let from_lab = hbas.collect::<Result<Vec<_>, _>>()?;
     let count = args.port.len().max(from_lab.len());
     let too_many = args.mac.len().max(args.wwpn.len()) > count.max(1);
     let some_missing = args.port.len() > 1 && !from_lab.is_empty() && args.port.len() != from_lab.len();
@@ -213,7 +211,7 @@ fn configure(args: &Args) -> Result<(InitiatorConfig, Vec<PortName>), Failure> {
         let port = match (args.port.get(number), port_of_lab) {
             (Some(port), _) => port.clone(),
             (None, Some(port)) => port?,
-            (None, None) => return Err(Failure::usage("give --port once for each --hba")),
+            (None, None) => break,
         };
         let mac = args.mac.get(number).copied().or(of_lab.as_ref().map(|host: &HostOfLab| host.mac));
         let mac = mac.or_else(|| port.mac());
@@ -245,8 +243,7 @@ fn configure(args: &Args) -> Result<(InitiatorConfig, Vec<PortName>), Failure> {
 
 /// Returns the configuration of an Ethernet port by its number.
 fn adapter(args: &Args, number: usize, mac: MacAddr, from_lab: Option<&HostOfLab>) -> AdapterConfig {
-    let (wwpn, wwnn) = (Wwpn(0x2000 << 48 | mac.to_u64()), Wwnn(0x1000 << 48 | mac.to_u64()));
-    let mut adapter = AdapterConfig::new(mac, wwpn, wwnn);
+    let mut adapter = AdapterConfig::named_by(mac);
     if let Some(host) = from_lab {
         (adapter.wwpn, adapter.wwnn, adapter.vlan) = (host.wwpn, host.wwnn, host.vlan);
     }
@@ -293,8 +290,7 @@ struct HostOfLab {
 }
 
 /// Returns the lab's settings of the host, and its port if the lab defines one.
-fn host_of(path: PathBuf, args: &Args, hba_number: u16) -> Result<(HostOfLab, Result<PortName, Failure>), Failure> {
-    let lab = input::load_running(&LabFile { path }, &args.sets.set)?.lab;
+fn host_of(lab: &Lab, args: &Args, hba_number: u16) -> Result<(HostOfLab, Result<PortName, Failure>), Failure> {
     let names = || lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &args.host else {
         return Err(Failure::usage(format_args!("select a host with --host: {}", names())));
@@ -312,7 +308,7 @@ fn host_of(path: PathBuf, args: &Args, hba_number: u16) -> Result<(HostOfLab, Re
     let vlan = ethernet.and_then(|(_, ethernet)| ethernet.vlan).map_or(Vlan::Untagged, Vlan::Tagged);
     let dcbx = ethernet.is_some_and(|(_, ethernet)| ethernet.dcbx);
     let port = match ethernet {
-        Some((link, ethernet)) => port_of(&lab, &lab.links[link].name, ethernet),
+        Some((link, ethernet)) => port_of(lab, &lab.links[link].name, ethernet),
         None => Err(Failure::usage(format_args!(
             "no Ethernet link of the lab leads to this port of `{name}`; add `ethernet` to the link, or use --port"
         ))),

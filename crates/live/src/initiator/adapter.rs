@@ -76,6 +76,12 @@ pub struct AdapterConfig {
 }
 
 impl AdapterConfig {
+    /// Creates the configuration of an adapter in a fabric with the names that Linux derives from
+    /// its MAC address, with the prefixes 20:00 and 10:00.
+    pub fn named_by(mac: MacAddr) -> AdapterConfig {
+        AdapterConfig::new(mac, Wwpn(0x2000 << 48 | mac.to_u64()), Wwnn(0x1000 << 48 | mac.to_u64()))
+    }
+
     /// Creates the configuration of an adapter in a fabric, with defaults for all other fields.
     pub fn new(mac: MacAddr, wwpn: Wwpn, wwnn: Wwnn) -> AdapterConfig {
         AdapterConfig {
@@ -113,8 +119,6 @@ pub struct Adapter {
     /// Tag in use: outer `None` until the VLAN is known, inner `None` for untagged frames.
     pub(super) tag: Option<Option<VlanTag>>,
     pub(super) link: bool,
-    /// Speed of the interface when the link came up, in Mb/s, if it is known.
-    pub(super) speed_mbit_per_s: Option<u32>,
     /// True if FCoE has begun.
     pub(super) begun: bool,
     /// True if `fcoemon` permits FCoE; always true without it.
@@ -172,7 +176,6 @@ impl Adapter {
             scratch: Vec::new(),
             tag,
             link: false,
-            speed_mbit_per_s: None,
             begun: false,
             base_up: false,
             next_host: 0,
@@ -295,8 +298,7 @@ impl Adapter {
         tracing::info!(port = self.port.name, up, "link");
         if up {
             // The port registers with the fabric at its next login.
-            self.speed_mbit_per_s = self.port.speed_mbit_per_s();
-            let speed = self.speed_mbit_per_s.map_or(0, port_speed::of_ethernet);
+            let speed = self.port.speed_mbit_per_s().map_or(0, port_speed::of_ethernet);
             self.hosts.iter_mut().for_each(|host| host.login.set_speed(speed));
         }
         self.link_failures += u64::from(!up);

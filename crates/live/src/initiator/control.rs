@@ -169,7 +169,7 @@ impl Initiator {
             dcbx: adapter.agent.as_ref().map(|agent| agent.may_begin()).or(permitted),
             fcf,
             nbd: self.config.nbd.display().to_string(),
-            speed_mbit_per_s: adapter.speed_mbit_per_s,
+            speed_mbit_per_s: adapter.port.speed_mbit_per_s(),
             ports: (adapter.hosts.iter().enumerate())
                 .map(|(number, host)| self.describe_port(adapter, number, host))
                 .collect(),

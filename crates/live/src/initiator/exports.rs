@@ -25,20 +25,8 @@ impl Initiator {
             }
             let event = self.adapters_mut().flat_map(|adapter| &mut adapter.hosts).find_map(Host::poll_event);
             match event {
-                Some(Event::Disks) if self.has_paths() => {
-                    let exports = self.exports_by_designator();
-                    if exports != self.nbd.exports() {
-                        self.nbd.set_exports(exports);
-                    }
-                }
                 Some(Event::Disks) => {
-                    let disks = (0..).zip(&self.adapter.hosts).flat_map(|(number, host)| {
-                        // Disks of the physical port have the names that Linux uses. Names of other
-                        // disks include the virtual port.
-                        let through = (number > 0).then(|| host.login.wwpn());
-                        host.disks().filter_map(move |disk| export(number, through, &disk))
-                    });
-                    let exports: Vec<Export> = disks.collect();
+                    let exports = if self.has_paths() { self.exports_by_designator(now) } else { self.exports() };
                     if exports != self.nbd.exports() {
                         self.nbd.set_exports(exports);
                     }
@@ -52,6 +40,17 @@ impl Initiator {
                 None => return,
             }
         }
+    }
+
+    /// Returns the disks of the only Ethernet port.
+    fn exports(&self) -> Vec<Export> {
+        let disks = (0..).zip(&self.adapter.hosts).flat_map(|(number, host)| {
+            // Disks of the physical port have the names that Linux uses. Names of other disks
+            // include the virtual port.
+            let through = (number > 0).then(|| host.login.wwpn());
+            host.disks().filter_map(move |disk| export(number, through, &disk))
+        });
+        disks.collect()
     }
 
     /// Submits a request of the process itself for a disk of the physical port. `data` is as for
@@ -82,7 +81,9 @@ impl Initiator {
         self.next_asked += 1;
         let Some(DiskWork { disk, origin, request, data }) = disk_work(now, &mut self.nbd, tag, work) else { return };
         self.nbd_requests.insert(tag, origin);
-        let Some(data) = self.submit_by_designator(now, disk, request, data) else { return };
+        if self.has_paths() {
+            return self.submit_by_designator(now, disk as usize, request, data);
+        }
         let host = &mut self.adapter.hosts[(disk >> HOST_SHIFT) as usize];
         host.submit(now, disk & ((1 << HOST_SHIFT) - 1), request, data);
     }

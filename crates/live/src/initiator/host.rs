@@ -128,6 +128,9 @@ struct Pending {
 pub struct Host {
     /// Login and discovery machine.
     pub login: NPort,
+    /// True if a disk whose port group changes its state is tried before it gets requests again,
+    /// because other ports may be better.
+    pub follows_access: bool,
     fcp: FcpInitiator,
     disk_config: DiskConfig,
     port_id: FcId,
@@ -165,6 +168,7 @@ impl Host {
         let fcp = FcpInitiatorConfig { max_exchanges: fcp.max_exchanges.min(MAX_EXCHANGES), ..fcp };
         Host {
             login: NPort::new(login),
+            follows_access: false,
             fcp: FcpInitiator::new(fcp),
             disk_config,
             port_id: FcId::ZERO,
@@ -219,21 +223,6 @@ impl Host {
     /// Returns the discovered target ports, each with its current login.
     pub fn targets(&self) -> impl Iterator<Item = (Wwpn, Option<&Remote>)> {
         self.targets.iter().map(|(wwpn, target)| (*wwpn, target.remote.as_ref()))
-    }
-
-    /// Returns the disks that the targets list, without other device types, ordered by target and
-    /// LUN.
-    pub fn disks(&self) -> impl Iterator<Item = DiskView<'_>> {
-        self.targets.iter().flat_map(|(&target, entry)| {
-            let units = entry.units.iter().filter(|(_, unit)| unit.listed && !unit.useless);
-            units.map(move |(&lun, Unit { disk, number, .. })| DiskView {
-                number: *number,
-                target,
-                lun,
-                properties: disk.properties(),
-                ready: disk.is_ready(),
-            })
-        })
     }
 
     /// Returns the next event for the owner.
@@ -489,7 +478,9 @@ impl Host {
                     unit.useless = error.kind == ErrorKind::NotADisk;
                     self.events.push_back(Event::Disks);
                 }
-                // Each port of a target is offered separately; the user of the disks selects.
+                // Otherwise each port of a target is offered separately; the user of the disks
+                // selects.
+                DiskOutput::AccessChanged if self.follows_access => unit.disk.handle(now, DiskInput::Revalidate),
                 DiskOutput::AccessChanged => {}
                 DiskOutput::UnitsChanged => {
                     if let Some(target) = self.targets.get_mut(&wwpn) {

@@ -90,9 +90,8 @@ impl InitiatorConfig {
     /// Creates a configuration with the names that Linux derives from the MAC address, with the
     /// prefixes 20:00 and 10:00.
     pub fn new(mac: MacAddr, nbd: PathBuf) -> InitiatorConfig {
-        let (wwpn, wwnn) = (Wwpn(0x2000 << 48 | mac.to_u64()), Wwnn(0x1000 << 48 | mac.to_u64()));
         InitiatorConfig {
-            adapter: AdapterConfig::new(mac, wwpn, wwnn),
+            adapter: AdapterConfig::named_by(mac),
             others: Vec::new(),
             name: None,
             virtual_ports: Vec::new(),
@@ -175,18 +174,16 @@ impl Initiator {
         })
     }
 
-    /// Returns whether each Ethernet port has a disk, and all disks that the targets list are
-    /// usable. With several ports, one usable path of each disk is enough.
+    /// Returns whether there is a disk, and all disks that the targets list are usable. With
+    /// several ports, one usable path of each disk is enough.
     pub fn is_ready(&self) -> bool {
         if self.has_paths() {
             let is_usable = |disk: &MultipathDisk| disk.paths.iter().any(|path| path.state != PathState::Failed);
             let disks = self.describe_disks();
             return !disks.is_empty() && disks.iter().all(is_usable);
         }
-        self.adapters().all(|adapter| {
-            let mut disks = adapter.hosts.iter().flat_map(Host::disks).peekable();
-            disks.peek().is_some() && disks.all(|disk| disk.ready)
-        })
+        let mut disks = self.adapter.hosts.iter().flat_map(Host::disks).peekable();
+        disks.peek().is_some() && disks.all(|disk| disk.ready)
     }
 
     /// Returns the Ethernet ports.
@@ -309,6 +306,7 @@ fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Ho
     };
     let dev_loss = if config.others.is_empty() { config.disk.dev_loss } else { FAST_IO_FAIL };
     let mut host = Host::new(login, fcp, DiskConfig { dev_loss, ..config.disk });
+    host.follows_access = !config.others.is_empty();
     host.place(config.adapter.offloads.placement);
     host.login.describe(host::description::description(&config.symbolic_name, wwpn.to_string()));
     host

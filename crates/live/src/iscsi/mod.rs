@@ -115,8 +115,8 @@ struct Context<'c, 's> {
 }
 
 impl<'c, 's> Context<'c, 's> {
-    /// Locks the state that all connections share, for one call of a machine. Socket calls are made
-    /// without it. Code that holds it must not lock it again.
+    /// Locks the state that all connections share, for one call of a machine. Reads and writes of
+    /// sessions in use are made without it. Code that holds it must not lock it again.
     fn lock(&self) -> MutexGuard<'c, Common<'s>> {
         self.common.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,7 +14,8 @@ const ENOUGH_NS: i64 = 200_000;
 
 /// Bounds the time that the loop spends on answers to control requests, so that clients which ask
 /// without a pause do not slow the fabric. Credit grows by 1/50 of the time that passes, and by all
-/// time that the loop waits for events.
+/// time that the loop waits for events. An answer that takes longer than 2 ms is followed by a rest
+/// of 110 ms at most, and so takes a larger share.
 #[derive(Debug)]
 pub struct AnswerPace {
     credit_ns: i64,
@@ -80,6 +81,12 @@ mod tests {
     fn answers_take_a_fiftieth_of_a_loop_that_never_waits() {
         let answers = answered(MS / 50, false);
         assert!((200..=225).contains(&answers.as_millis()), "{answers:?}");
+    }
+
+    #[test]
+    fn long_answers_take_a_larger_share_with_rests_between_them() {
+        let answers = answered(20 * MS, false);
+        assert!((1_400..=1_700).contains(&answers.as_millis()), "{answers:?}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ const BELL: u64 = u64::MAX - 1;
 
 impl Runtime {
     /// Runs until `go_on` returns false. `go_on` is called about every 100 ms, and when `bell` is
-    /// readable. While the loop never waits for events, this takes a fiftieth of its time.
+    /// readable. While the loop never waits for events, short calls take a fiftieth of its time.
     ///
     /// # Errors
     /// Errors of waiting for sockets.

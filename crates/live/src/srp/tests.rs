@@ -35,7 +35,7 @@ struct Bed {
     address: Ipv4Addr,
 }
 
-/// What a host has received.
+/// A packet that a host has received.
 #[derive(Debug)]
 enum Seen {
     Unit(Iu),
@@ -95,7 +95,7 @@ impl Bed {
 
     /// Lets the target process what its socket has received.
     fn serve(&mut self) {
-        self.now = self.now + Span::from_ms(1);
+        self.now += Span::from_ms(1);
         self.server.happened(SOCKETS);
         self.server.serve(self.now, &mut self.systems);
     }
@@ -140,11 +140,11 @@ impl Bed {
         assert!(message.set_private(&private));
         host.send_message(&message);
         self.serve();
-        let answers = host.receive().into_iter().filter_map(|seen| match seen {
+        let mut answers = host.receive().into_iter().filter_map(|seen| match seen {
             Seen::Message(message) if message.kind != CmKind::Dreq => Some(*message),
             _ => None,
         });
-        answers.last().expect("an answer of the connection manager")
+        answers.next_back().expect("an answer of the connection manager")
     }
 
     /// A host that has logged in.

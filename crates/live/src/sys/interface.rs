@@ -60,8 +60,8 @@ pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Request for the settings of a link, `struct ethtool_cmd` of the kernel's `uapi/linux/ethtool.h`,
-/// which every driver answers.
+/// Request for the settings of a link, `struct ethtool_cmd` of the kernel's `uapi/linux/ethtool.h`.
+/// The kernel translates it for drivers with newer settings.
 #[repr(C)]
 #[derive(Default)]
 struct LinkSettings {

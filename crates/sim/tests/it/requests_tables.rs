@@ -4,7 +4,7 @@ use crate::requests::Operated;
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::LiveWhich;
 use sanloom_api::view::{CountersView, GroupsView, LunsView, Table};
-use sanloom_api::volume::{PathsView, Served, SessionsView, VolumeAction, VolumesView};
+use sanloom_api::volume::{PathsView, RunRow, Served, SessionsView, VolumeAction, VolumesView};
 use std::path::Path;
 
 fn example(name: &str) -> String {
@@ -155,4 +155,37 @@ fn target_port_groups_are_refused_where_a_live_run_would_have_them() {
     let mut lab = Operated::of(&example("iscsi-alua.toml"));
     let groups = Request::Show { table: ShowTable::Live(LiveWhich::Groups), switch: None };
     lab.refused(groups, "active/optimized");
+}
+
+#[test]
+fn virtual_disks_of_two_switches_in_one_pool_have_different_blocks() {
+    let second = r#"
+[storage.other]
+medium = "volumes"
+iscsi = { portals = "127.0.0.1:3263" }
+
+[volume.more]
+pool = "disks"
+size = "256MiB"
+storage = "other"
+lun = 0
+"#;
+    let mut lab = Operated::of(&(example("iscsi-switch.toml") + second));
+    let mut places = |name: &str| -> Vec<(String, std::ops::Range<u64>)> {
+        let runs = lab.volumes(Some(name)).volumes.remove(0).runs;
+        let of_run = |run: RunRow| {
+            let each = run.bytes / run.places.len() as u64;
+            run.places.into_iter().map(move |(back_end, at)| (back_end, at..at + each))
+        };
+        runs.into_iter().flat_map(of_run).collect()
+    };
+    let (more, others) = (places("more"), [places("striped"), places("linear")].concat());
+    assert_eq!(more.iter().map(|(_, range)| range.end - range.start).sum::<u64>(), 256 << 20);
+    for ((back_end, own), (other_end, other)) in
+        more.iter().flat_map(|own| others.iter().map(move |other| (own, other)))
+    {
+        let overlap = back_end == other_end && own.start < other.end && other.start < own.end;
+        assert!(!overlap, "{own:?} and {other:?} of {back_end}");
+    }
+    assert_eq!(lab.volumes(None).volumes.len(), 3, "each virtual disk is listed once");
 }

@@ -36,8 +36,9 @@ to = "sw2"
 const PORTS: [(&str, &str); 3] =
     [("H1", "50:25:a0:00:00:00:10:01"), ("H2", "50:25:a0:00:00:00:20:01"), ("H3", "50:25:a0:00:00:00:30:01")];
 
-/// Address of the first switch of a lab. Each call has a /24 of its own, also among test programs
-/// that run at the same time, because a switch takes the address after that of the one before it.
+/// Address of the first switch of a lab. Each call has a /24 of its own, because a switch takes the
+/// address after that of the one before it. Test programs that run at the same time have other ones
+/// unless their process numbers differ by a multiple of 800.
 pub(super) fn own_address() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let net = std::process::id() * 64 + NEXT.fetch_add(1, Ordering::Relaxed);

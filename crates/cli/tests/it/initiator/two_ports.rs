@@ -7,6 +7,7 @@ use sanloom_test_support::needs;
 use sanloom_test_support::programs::{exports, run};
 use sanloom_test_support::qemu_io::QemuIo;
 use sanloom_test_support::wait;
+use std::time::{Duration, Instant};
 
 /// Two fabrics, each with a port of the host and of the array.
 const LAB: &str = r#"
@@ -45,6 +46,8 @@ from = "array"
 to = "sw2:1"
 "#;
 
+/// Time after which requests of a lost path are repeated.
+const REPEATED_AFTER: Duration = Duration::from_secs(10);
 /// Number of writes of 1 MiB before, during and after each failure.
 const WRITES: u32 = 8;
 
@@ -89,12 +92,17 @@ fn writes_go_on_over_the_other_port_without_loss() {
         ("sw2:0", ["active", "failed"], ["active", "enabled"]),
         ("sw1:1", ["failed", "active"], ["enabled", "active"]),
     ] {
-        // The requests of a queue are in flight when the port fails.
+        // Responses are lost, so the requests of a queue are in flight when the port fails.
+        let inject = |more: &[&str]| run(SANLOOM, &[&["port", "inject", &bed.path("lab.toml"), port], more].concat());
+        inject(&["--match", "fcp==RSP", "--do", "drop"]);
         (0..4).for_each(|at| _ = disk.run(&format!("aio_write -q -P 99 {}M 1M", 56 + at)));
+        let began = Instant::now();
         command(&["port", "disable", port]);
         write(&mut disk, WRITES);
-        assert!(!disk.run("aio_flush").contains("failed"));
+        disk.run("aio_flush");
+        assert!(began.elapsed() >= REPEATED_AFTER, "requests of the lost path were not in flight, or not repeated");
         wait_for(expected);
+        inject(&["--clear"]);
         command(&["port", "enable", port]);
         wait_for(healed);
         write(&mut disk, 2);

@@ -1,8 +1,8 @@
-//! Disks known before their target is reached: back ends of volumes, whose requests are queued from
-//! the start.
+//! Disks of a host for their users. Disks of back ends of volumes are known before their target is
+//! reached, and their requests are queued from the start.
 
-use super::{Host, Remote, Target, Unit};
-use sanloom_scsi::disk::{Counters, Disk, DiskConfig, Error, Properties};
+use super::{DiskView, Host, Remote, Target, Unit};
+use sanloom_scsi::disk::{Counters, Disk, DiskConfig, Error, Input, Properties};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
 use sanloom_wire::lun::LunBytes;
@@ -19,11 +19,19 @@ pub struct TargetSeen {
 }
 
 impl Host {
-    /// Returns whether commands are sent to a disk: its target lists it, and its path is not lost.
-    pub fn is_ready(&self, disk: u64) -> bool {
-        let address = usize::try_from(disk).ok().and_then(|disk| self.disk_addresses.get(disk));
-        let unit = address.and_then(|(wwpn, lun)| self.targets.get(wwpn)?.units.get(lun));
-        unit.is_some_and(|unit| unit.number == disk && unit.listed && !unit.useless && unit.disk.is_ready())
+    /// Returns the disks that the targets list, without other device types, ordered by target and
+    /// LUN.
+    pub fn disks(&self) -> impl Iterator<Item = DiskView<'_>> {
+        self.targets.iter().flat_map(|(&target, entry)| {
+            let units = entry.units.iter().filter(|(_, unit)| unit.listed && !unit.useless);
+            units.map(move |(&lun, Unit { disk, number, .. })| DiskView {
+                number: *number,
+                target,
+                lun,
+                properties: disk.properties(),
+                ready: disk.is_ready(),
+            })
+        })
     }
 
     /// Announces a disk at this LUN of a target port and returns its number. Requests for it are
@@ -57,6 +65,14 @@ impl Host {
     pub fn ready(&self, disk: u64) -> Option<&Properties> {
         let unit = self.unit(disk).filter(|unit| unit.listed && !unit.useless && unit.disk.is_ready())?;
         unit.disk.properties()
+    }
+
+    /// Asks a disk for its size and state again.
+    pub fn revalidate(&mut self, now: Instant, disk: u64) {
+        if let Some((wwpn, lun)) = self.disk_addresses.get(disk as usize).copied() {
+            self.disk_input(now, wwpn, lun, Input::Revalidate);
+        }
+        self.drain_machines(now);
     }
 
     /// Returns the reason why requests for a disk fail at once, by its number.
