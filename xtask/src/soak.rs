@@ -25,8 +25,6 @@ const SYSTEMS_PER_MINUTE: u64 = 200;
 /// Number of Ethernet networks, and of InfiniBand networks, per minute that are compared with a
 /// plain engine, see `sim/tests/it/ethernet/random.rs` and `sim/tests/it/infiniband/random.rs`.
 const NETWORKS_PER_MINUTE: u64 = 3_000;
-/// Number of random labs per minute that mix all planes, see `bench/tests/it/mixed_labs/mod.rs`.
-const MIXED_LABS_PER_MINUTE: u64 = 500;
 /// Number of labs per minute that are compared with the fluid model, see `bench/tests/it/fluid.rs`.
 const FLUID_LABS_PER_MINUTE: u64 = 1_000;
 
@@ -60,7 +58,6 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let (guests, hosts) = ((minutes * GUESTS_PER_MINUTE).to_string(), (minutes * HOSTS_PER_MINUTE).to_string());
     let systems = (minutes * SYSTEMS_PER_MINUTE).to_string();
     let networks = (minutes * NETWORKS_PER_MINUTE).to_string();
-    let mixed = (minutes * MIXED_LABS_PER_MINUTE).to_string();
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     run("sanloom-sim", &["data_loss_random::"], &[("SANLOOM_SEEDS", &systems), ("SANLOOM_FIRST_SEED", &seed)])?;
     run("sanloom-surface", &["page::a_lab_of_10000_nodes"], &[("SANLOOM_TIMED", "1")])?;
@@ -72,8 +69,9 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     for tests in [&["domain_random::"][..], &["whole::", "whole_switches::"]] {
         run("sanloom-fc", tests, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
     }
-    run("sanloom-bench", &["random_labs::"], &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
-    run("sanloom-bench", &["mixed_labs::"], &[("SANLOOM_SEEDS", &mixed), ("SANLOOM_FIRST_SEED", &seed)])?;
+    for tests in ["random_labs::", "mixed_labs::"] {
+        run("sanloom-bench", &[tests], &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
+    }
     let random = ["fluid::random_labs_reach_the_rates_of_the_fluid_model"];
     run("sanloom-bench", &random, &[("SANLOOM_FLUID_LABS", &fluid), ("SANLOOM_FIRST_SEED", &seed)])?;
     let one = "ten_thousand_mutated_frames_do_not_disturb_another_host";

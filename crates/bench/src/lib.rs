@@ -9,6 +9,7 @@ pub mod ceiling;
 pub mod disk;
 pub mod fabric_bed;
 pub mod fluid;
+mod live_lab;
 pub mod load;
 pub mod npiv_bed;
 mod process;

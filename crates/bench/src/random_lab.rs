@@ -22,9 +22,9 @@ mod verdict;
 pub use demand::{expected_paths, first_unrest};
 pub use dice::Dice;
 pub use reach::may_talk;
-pub use shrink::shrink;
+pub use shrink::{Candidate, reduce, shrink};
 pub use trial::{Outcome, Violation};
-pub use verdict::{command, judge, judge_seed};
+pub use verdict::{announce_search, caught, command, judge, judge_seed};
 
 use nodes::Plan;
 use sanloom_fc::config::{Picos, Timers, ZoneDefault, Zoning};

@@ -118,22 +118,44 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts rounds of qemu-io on a disk. `commands` returns the commands of a round, by its
-    /// number. At least `rounds` rounds are completed.
+    /// Starts rounds of qemu-io on a disk, each with a login of its own. `commands` returns the
+    /// commands of a round, by its number. At least `rounds` rounds are completed.
     pub fn start(uri: &str, rounds: u32, commands: impl Fn(u32) -> Vec<String> + Send + 'static) -> Writer {
+        let uri = uri.to_owned();
+        let open = move |last: Option<QemuIo>| {
+            last.into_iter().for_each(QemuIo::close);
+            QemuIo::open(&uri)
+        };
+        Writer::start_with(open, rounds, commands)
+    }
+
+    /// The same with the one login of this disk, which is closed after the last round.
+    pub fn start_on(disk: QemuIo, rounds: u32, commands: impl Fn(u32) -> Vec<String> + Send + 'static) -> Writer {
+        let mut first = Some(disk);
+        let keep = move |last: Option<QemuIo>| last.or(first.take()).expect("each round returns the disk");
+        Writer::start_with(keep, rounds, commands)
+    }
+
+    /// Starts rounds; `open` returns the disk of a round, from that of the round before.
+    fn start_with(
+        mut open: impl FnMut(Option<QemuIo>) -> QemuIo + Send + 'static,
+        rounds: u32,
+        commands: impl Fn(u32) -> Vec<String> + Send + 'static,
+    ) -> Writer {
         let (finished, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (uri, count, stopped) = (uri.to_owned(), finished.clone(), stop.clone());
+        let (count, stopped) = (finished.clone(), stop.clone());
         let thread = thread::spawn(move || {
-            let mut round = 0;
+            let (mut round, mut last) = (0, None);
             while !stopped.load(Ordering::Relaxed) || round < rounds {
-                let mut disk = QemuIo::open(&uri);
+                let mut disk = open(last);
                 for command in commands(round) {
                     disk.run(&command);
                     count.fetch_add(1, Ordering::Relaxed);
                 }
-                disk.close();
+                last = Some(disk);
                 round += 1;
             }
+            last.into_iter().for_each(QemuIo::close);
             round
         });
         Writer { finished, stop, thread }

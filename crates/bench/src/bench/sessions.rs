@@ -15,19 +15,17 @@ use super::ethernet::Folder;
 use super::io::measure::Quantity;
 use super::io::{Compared, Comparison, Op, Row, parse_size};
 use super::statistics::{Decision, Estimate, Limit};
-use crate::process::{Process, TIME_LIMIT, failed, program};
-use sanloom_api::view::{Table, View};
+use crate::live_lab::{self, free_ports, iscsi_name};
+use crate::process::Process;
 use sanloom_console::exit::Failure;
 use sanloom_console::outputs::Outputs;
 use sanloom_console::quantity;
 use sanloom_console::report::format;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
 
 /// Options of `sanloom bench sessions`.
 #[derive(clap::Args, Debug)]
@@ -99,6 +97,8 @@ pub struct Measured {
 
 /// Name of the storage system of each switch, so that its target has the same name everywhere.
 const SWITCH: &str = "switch";
+/// Name of the volume of each switch.
+const VOLUME: &str = "v";
 /// Share of the commands that must be forwarded; the first ones of a session precede its logins at
 /// the back ends.
 const MIN_FORWARDED: f64 = 0.9;
@@ -167,10 +167,6 @@ fn busy(row: &Row) -> f64 {
     (row.own_cpu_ms_per_gb + row.process_cpu_ms_per_gb.unwrap_or_default()) * row.mb_per_s / 1e6
 }
 
-fn iscsi_name(storage: &str) -> String {
-    format!("iqn.2026-11.example.sanloom:{storage}")
-}
-
 /// Switches of one path.
 struct Rig {
     portals: Vec<SocketAddr>,
@@ -211,7 +207,7 @@ impl Bed {
             let portal = next()?;
             let mut lab = format!(
                 "[storage.{SWITCH}]\nmedium = \"volumes\"\niscsi = {{ portals = \"{portal}\", forward = true }}\n\
-                 [pool.disks]\nextent = \"1MiB\"\n[volume.v]\npool = \"disks\"\nsize = \"48MiB\"\n\
+                 [pool.disks]\nextent = \"1MiB\"\n[volume.{VOLUME}]\npool = \"disks\"\nsize = \"48MiB\"\n\
                  width = {threads}\nstripe = \"64KiB\"\nstorage = \"{SWITCH}\"\nlun = 0\n"
             );
             for (number, portal) in back_ends.iter().enumerate() {
@@ -233,45 +229,30 @@ impl Bed {
             }
         }
         for lab in &bed.labs {
-            let begun = Instant::now();
-            while commands(lab)?.is_none() {
-                if begun.elapsed() > TIME_LIMIT {
-                    return Err(Failure::environment(format_args!(
-                        "the volume of {} is not served after {} s",
-                        lab.display(),
-                        TIME_LIMIT.as_secs()
-                    )));
-                }
-                thread::sleep(Duration::from_millis(20));
-            }
+            live_lab::wait_for_volume(lab, VOLUME)?;
         }
         Ok(bed)
     }
 
     /// Starts a lab, and waits until it is ready; returns its process number.
     fn up(&mut self, name: &str, lab: &str, threads: usize) -> Result<u32, Failure> {
-        let (file, ready) = (self.file(name), self.folder.path().join(format!("{name}.ready")));
-        let lab = format!("[live]\nfolder = {:?}\n{lab}", self.folder.path().join(name));
-        fs::write(&file, lab).map_err(|error| failed("cannot write a lab", error))?;
-        let output = File::create(&ready).map_err(|error| failed("cannot write a file", error))?;
-        let mut command = program()?;
-        command.arg("up").arg(&file).args(["--ready-fd", "1", "--threads", &threads.to_string()]).stdout(output);
-        let mut process = Process::start(command, name, self.folder.path()).map_err(Failure::environment)?;
-        let is_ready = || fs::read_to_string(&ready).is_ok_and(|text| text.starts_with("ready\n"));
-        process.wait_until("it was ready", is_ready).map_err(Failure::environment)?;
+        let process = live_lab::up(self.folder.path(), name, lab, &["--threads", &threads.to_string()])?;
         let pid = process.id();
         self.processes.push(process);
         Ok(pid)
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(format!("{name}.toml"))
+        live_lab::file(self.folder.path(), name)
     }
 
     /// Checks that the commands of all switches were forwarded.
     fn check(&self) -> Result<(), Failure> {
         for lab in &self.labs {
-            let [forwarded, conventional] = commands(lab)?.unwrap_or_default();
+            let Some(row) = live_lab::volume(lab, VOLUME)? else {
+                return Err(Failure::bug(format_args!("the volume `{VOLUME}` of {} is gone", lab.display())));
+            };
+            let [forwarded, conventional] = [row.forwarded.commands, row.conventional.commands];
             if (forwarded as f64) < MIN_FORWARDED * (forwarded + conventional) as f64 {
                 return Err(Failure::bug(format_args!(
                     "{conventional} of {} commands to {} were not forwarded",
@@ -282,25 +263,6 @@ impl Bed {
         }
         Ok(())
     }
-}
-
-/// Commands of the volume of a switch on each path, forwarding and conventional. `None` if the
-/// volume is not served yet.
-fn commands(lab: &PathBuf) -> Result<Option<[u64; 2]>, Failure> {
-    let output = program()?.args(["volume", "show"]).arg(lab).arg("--json").output();
-    let output = output.map_err(|error| failed("cannot start this program", error))?;
-    let view: Option<View> = sanloom_api::json::from_slice(&output.stdout).ok();
-    let Some(Table::Volumes(table)) = view.map(|view| view.table) else { return Ok(None) };
-    let row = table.volumes.into_iter().find(|row| row.served.is_some());
-    Ok(row.map(|row| [row.forwarded.commands, row.conventional.commands]))
-}
-
-/// Finds free ports. All are open at the same time, so that no two are equal.
-fn free_ports(count: usize) -> Result<Vec<SocketAddr>, Failure> {
-    let listeners: Result<Vec<TcpListener>, _> =
-        (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect();
-    let ports = listeners.and_then(|all| all.iter().map(TcpListener::local_addr).collect());
-    ports.map_err(|error| failed("no TCP port is free", error))
 }
 
 fn text(sessions: &Sessions) -> String {

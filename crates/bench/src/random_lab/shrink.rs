@@ -10,27 +10,35 @@ const SEARCH: Duration = Duration::from_secs(40);
 
 /// Removes elements as long as `fails` stays true: faults first, then workloads and their hosts.
 /// The lab always passes `Lab::validate`. The search ends after 40 s.
-pub fn shrink(trial: &Trial, mut fails: impl FnMut(&Trial) -> bool) -> Trial {
-    let mut best = trial.clone();
-    let mut smaller = true;
+pub fn shrink(trial: &Trial, fails: impl FnMut(&Trial) -> bool) -> Trial {
+    let smaller = |best: &Trial| -> Vec<Candidate<Trial>> {
+        let candidate = |cut: Cut| -> Candidate<Trial> {
+            Box::new(move |best| {
+                let mut lab = best.lab.clone();
+                cut(&mut lab);
+                (lab != best.lab && lab.validate().is_empty()).then(|| Trial { lab, ..best.clone() })
+            })
+        };
+        cuts(&best.lab).into_iter().map(candidate).collect()
+    };
+    reduce(trial.clone(), smaller, fails)
+}
+
+/// Makes a smaller lab of a lab; `None` if the lab would not be smaller, or not valid.
+pub type Candidate<T> = Box<dyn Fn(&T) -> Option<T>>;
+
+/// Replaces a failing lab by the first of its candidates that fails, too, until there is none. The
+/// search ends after 40 s.
+pub fn reduce<T>(mut best: T, candidates: impl Fn(&T) -> Vec<Candidate<T>>, mut fails: impl FnMut(&T) -> bool) -> T {
     let end = Instant::now() + SEARCH;
-    while smaller {
-        smaller = false;
-        for cut in cuts(&best.lab) {
-            let mut lab = best.lab.clone();
-            cut(&mut lab);
-            let candidate = Trial { lab, ..best.clone() };
-            if Instant::now() >= end {
-                return best;
-            }
-            if candidate.lab != best.lab && candidate.lab.validate().is_empty() && fails(&candidate) {
-                best = candidate;
-                smaller = true;
-                break;
-            }
+    loop {
+        let in_time = candidates(&best).into_iter().take_while(|_| Instant::now() < end);
+        let smaller = in_time.filter_map(|candidate| candidate(&best)).find(&mut fails);
+        match smaller {
+            Some(smaller) => best = smaller,
+            None => return best,
         }
     }
-    best
 }
 
 type Cut = Box<dyn Fn(&mut Lab)>;

@@ -10,15 +10,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 ///
 /// A description of the violation.
 pub fn judge(trial: &Trial) -> Result<Outcome, String> {
-    match catch_unwind(AssertUnwindSafe(|| trial.run(false))) {
-        Ok(Ok(outcome)) => Ok(outcome),
-        Ok(Err(violation)) => Err(violation.to_string()),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(format!("panic: {}", text.unwrap_or("of an unknown kind")))
-        }
-    }
+    caught(|| trial.run(false).map_err(|violation| violation.to_string()))
+}
+
+/// Calls `run`. A panic counts as a failure.
+///
+/// # Errors
+///
+/// The error of `run`, or the message of its panic.
+pub fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("panic: {}", text.unwrap_or("of an unknown kind")))
+    })
 }
 
 /// Runs the lab of a seed.
@@ -30,14 +35,18 @@ pub fn judge(trial: &Trial) -> Result<Outcome, String> {
 pub fn judge_seed(seed: u64) -> Result<Outcome, String> {
     let trial = generate(seed);
     judge(&trial).map_err(|what| {
-        // libtest drops what a process has printed with `eprintln!` if the process exits, and the
-        // search for a smaller lab may take longer than the test.
-        let _ = writeln!(std::io::stderr(), "seed {seed}: {what}; now looking for a smaller lab");
+        announce_search(seed, &what);
         let small = shrink(&trial, |smaller| judge(smaller).is_err());
         let why = judge(&small).err().unwrap_or_default();
         let repeat = command(seed);
         format!("seed {seed}: {what}\nrepeat it with: {repeat}\nsmaller: {why}\n{}", text_of(&small))
     })
+}
+
+/// Reports a failed seed before the search for a smaller lab, which may take longer than the test.
+/// libtest drops the output of `eprintln!` if the process exits.
+pub fn announce_search(seed: u64, what: &str) {
+    let _ = writeln!(std::io::stderr(), "seed {seed}: {what}; now looking for a smaller lab");
 }
 
 /// Returns the command that runs this one seed.

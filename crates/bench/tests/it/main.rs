@@ -1,5 +1,6 @@
 //! Integration tests of `sanloom-bench`, one module per topic.
 
+mod campaign;
 mod fabric_bed;
 mod fluid;
 mod mixed_labs;

@@ -24,7 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) struct Crew {
     /// The threads, the instance's included; `None`: it is the only one.
     pool: Option<Arc<ThreadPool>>,
-    /// Memory by thread; that of the instance's is the first. A thread locks its own only.
+    /// Memory by thread; that of the instance's is the first, and always exists. A thread locks its
+    /// own only.
     locals: Vec<Mutex<Local>>,
     /// Number of steps in which threads have shared connections.
     steps: u64,
@@ -36,20 +37,9 @@ impl Default for Crew {
     }
 }
 
-/// A connection in the serve phase.
-#[derive(Debug)]
-struct Turn<R> {
-    id: u64,
-    connection: Box<Connection>,
-    outcome: Option<R>,
-}
-
 impl Crew {
     /// Memory of the instance's thread.
     pub(super) fn local(&mut self) -> &mut Local {
-        if self.locals.is_empty() {
-            self.locals.push(Mutex::default());
-        }
         self.locals[0].get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -59,7 +49,7 @@ impl IscsiServer {
     /// one of the pool.
     pub fn spread(&mut self, pool: &Arc<ThreadPool>) {
         if self.crew.pool.is_none() {
-            self.crew.locals.resize_with(pool.current_num_threads().max(1), Mutex::default);
+            self.crew.locals.resize_with(pool.current_num_threads(), Mutex::default);
             self.crew.pool = Some(pool.clone());
         }
     }
@@ -96,23 +86,17 @@ impl IscsiServer {
             return Vec::new();
         }
         self.crew.steps += 1;
-        let turn = |id| Some(Turn { id, connection: self.connections.remove(&id)?, outcome: None });
-        let mut turns: Vec<Turn<R>> = ids.into_iter().filter_map(turn).collect();
+        let remove = |id| Some((id, self.connections.remove(&id)?));
+        let mut served: Vec<(u64, Box<Connection>)> = ids.into_iter().filter_map(remove).collect();
         let (now, locals) = (cx.now, &self.crew.locals);
         let common = Mutex::new(Common { shared: &mut self.shared, stores: cx.stores.reborrow() });
-        pool.install(|| {
-            turns.par_iter_mut().with_max_len(1).for_each(|turn| {
-                let thread = rayon::current_thread_index().unwrap_or(0) % locals.len();
-                let mut local = locals[thread].lock().unwrap_or_else(PoisonError::into_inner);
-                let context = &mut Context { now, local: &mut local, common: &common };
-                turn.outcome = Some(call(&mut turn.connection, context));
-            });
-        });
-        let mut outcomes = Vec::with_capacity(turns.len());
-        for Turn { id, connection, outcome } in turns {
-            self.connections.insert(id, connection);
-            outcomes.extend(outcome.map(|outcome| (id, outcome)));
-        }
+        let serve = |(id, connection): &mut (u64, Box<Connection>)| {
+            let thread = rayon::current_thread_index().unwrap_or(0);
+            let mut local = locals[thread].lock().unwrap_or_else(PoisonError::into_inner);
+            (*id, call(connection, &mut Context { now, local: &mut local, common: &common }))
+        };
+        let outcomes = pool.install(|| served.par_iter_mut().with_max_len(1).map(serve).collect());
+        self.connections.extend(served);
         outcomes
     }
 }

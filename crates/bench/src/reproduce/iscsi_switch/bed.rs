@@ -3,17 +3,15 @@
 
 use super::Behind;
 use super::chain::{self, Chain};
-use crate::process::{Process, TIME_LIMIT, failed, program};
-use sanloom_api::view::{Table, View};
+use crate::live_lab::{self, free_ports, iscsi_name};
+use crate::process::{Process, failed, program};
 use sanloom_api::volume::VolumeRow;
 use sanloom_console::exit::Failure;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::Stdio;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// A disk that hosts log in to.
 pub(super) struct DiskAddress {
@@ -60,10 +58,6 @@ impl Drop for Bed {
     }
 }
 
-fn iscsi_name(storage: &str) -> String {
-    format!("iqn.2026-11.example.sanloom:{storage}")
-}
-
 /// LUN of a disk; LUN 0 of `tgtd` is a controller.
 fn lun_of(disk: &str) -> u16 {
     u16::from(disk.starts_with("tgt"))
@@ -91,11 +85,7 @@ struct Ports(Vec<SocketAddr>);
 
 impl Ports {
     fn new() -> Result<Ports, Failure> {
-        // All are open at the same time, so that no two are equal.
-        let listeners = (0..DISKS + 20 + MOVERS.len()).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-        let listeners: Result<Vec<TcpListener>, _> = listeners.collect();
-        let ports = listeners.and_then(|all| all.iter().map(TcpListener::local_addr).collect());
-        Ok(Ports(ports.map_err(|error| failed("no TCP port is free", error))?))
+        free_ports(DISKS + 20 + MOVERS.len()).map(Ports)
     }
 
     fn next(&mut self) -> Result<SocketAddr, Failure> {
@@ -103,8 +93,8 @@ impl Ports {
     }
 }
 
-fn storage_lab(folder: &Path, portals: &[SocketAddr]) -> String {
-    let mut lab = format!("[live]\nfolder = {:?}\n", folder.join("storage"));
+fn storage_lab(portals: &[SocketAddr]) -> String {
+    let mut lab = String::new();
     for (number, portal) in (1..).zip(portals) {
         let _ = writeln!(lab, "[storage.disk{number}]\nlun_size = \"128MiB\"\niscsi = {{ portals = \"{portal}\" }}");
     }
@@ -122,7 +112,7 @@ struct SwitchLab<'a> {
     forward: bool,
 }
 
-fn switch_lab(folder: &Path, lab: &SwitchLab<'_>) -> String {
+fn switch_lab(lab: &SwitchLab<'_>) -> String {
     let SwitchLab { name, portal, disk, striped, forward } = lab;
     let back_end = |name: &str, pool: &str, (disk, portal): (&str, SocketAddr)| {
         format!(
@@ -132,10 +122,9 @@ fn switch_lab(folder: &Path, lab: &SwitchLab<'_>) -> String {
         )
     };
     let mut text = format!(
-        "[live]\nfolder = {:?}\n[storage.{name}]\nmedium = \"volumes\"\n\
+        "[storage.{name}]\nmedium = \"volumes\"\n\
          iscsi = {{ portals = \"{portal}\", forward = {forward} }}\n[pool.one]\nextent = \"1MiB\"\n{}\
          [volume.volume]\npool = \"one\"\nsize = \"96MiB\"\nstorage = \"{name}\"\nlun = 0\n",
-        folder.join(name),
         back_end("disk", "one", *disk),
     );
     if let Some([left, right]) = striped {
@@ -184,7 +173,7 @@ impl Bed {
                 disk_address(ports.next()?, "links"),
             ],
         };
-        bed.up("storage", &storage_lab(&folder, &own))?;
+        bed.up("storage", &storage_lab(&own))?;
         for (name, portal) in disks.into_iter().filter(|_| behind == Behind::Tgt) {
             let data = folder.join(format!("{name}.data"));
             let made = File::create(&data).and_then(|data| data.set_len(128 << 20));
@@ -197,7 +186,7 @@ impl Bed {
         {
             let portal = if forward { bed.forwarding.portal } else { bed.conventional.portal };
             let lab = SwitchLab { name, portal, disk: behind, striped: Some(striped), forward };
-            let pids = vec![bed.up(name, &switch_lab(&folder, &lab))?];
+            let pids = vec![bed.up(name, &switch_lab(&lab))?];
             bed.striped[usize::from(forward)] =
                 DiskAddress { portal, lun: 1, pids: pids.clone(), ..disk_address(portal, name) };
             let disk_address = if forward { &mut bed.forwarding } else { &mut bed.conventional };
@@ -218,7 +207,7 @@ impl Bed {
             ("slow-links", "volume"),
             ("links", "volume"),
         ] {
-            bed.wait_for(switch, volume)?;
+            live_lab::wait_for_volume(&bed.lab(switch), volume)?;
         }
         Ok(bed)
     }
@@ -243,37 +232,15 @@ impl Bed {
             let (behind, portal) = (ports.next()?, ports.next()?);
             link(self, behind, disk.1)?;
             let lab = SwitchLab { name, portal, disk: (disk.0, behind), striped: None, forward };
-            self.links[index].pids = vec![self.up(name, &switch_lab(&self.folder, &lab))?];
+            self.links[index].pids = vec![self.up(name, &switch_lab(&lab))?];
             link(self, self.links[index].portal, portal)?;
-        }
-        Ok(())
-    }
-
-    fn wait_for(&mut self, switch: &str, volume: &str) -> Result<(), Failure> {
-        let begun = Instant::now();
-        while self.volume(switch, volume)?.is_none_or(|volume| volume.served.is_none()) {
-            if begun.elapsed() > TIME_LIMIT {
-                return Err(Failure::environment(format_args!(
-                    "the volume `{volume}` of the switch `{switch}` is not served after {} s",
-                    TIME_LIMIT.as_secs()
-                )));
-            }
-            thread::sleep(Duration::from_millis(20));
         }
         Ok(())
     }
 
     /// Starts a lab, and waits until it is ready; returns its process number.
     fn up(&mut self, name: &str, lab: &str) -> Result<u32, Failure> {
-        let file = self.lab(name);
-        fs::write(&file, lab).map_err(|error| failed("cannot write a lab", error))?;
-        let mut command = program()?;
-        let ready = self.folder.join(format!("{name}.ready"));
-        let output = File::create(&ready).map_err(|error| failed("cannot write a file", error))?;
-        command.arg("up").arg(&file).args(["--ready-fd", "1"]).stdout(output);
-        let mut process = Process::start(command, name, &self.folder).map_err(Failure::environment)?;
-        let is_ready = || fs::read_to_string(&ready).is_ok_and(|text| text.starts_with("ready\n"));
-        process.wait_until("it was ready", is_ready).map_err(Failure::environment)?;
+        let process = live_lab::up(&self.folder, name, lab, &[])?;
         let pid = process.id();
         self.processes.push(process);
         Ok(pid)
@@ -295,17 +262,11 @@ impl Bed {
     }
 
     fn lab(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.toml"))
+        live_lab::file(&self.folder, name)
     }
 
     /// Returns a volume of a switch, if the switch has it already.
     pub(super) fn volume(&self, switch: &str, volume: &str) -> Result<Option<VolumeRow>, Failure> {
-        let output = program()?.args(["volume", "show"]).arg(self.lab(switch)).arg("--json").output();
-        let output = output.map_err(|error| failed("cannot start this program", error))?;
-        let view: Option<View> = sanloom_api::json::from_slice(&output.stdout).ok();
-        Ok(match view.map(|view| view.table) {
-            Some(Table::Volumes(table)) => table.volumes.into_iter().find(|row| row.name == volume),
-            _ => None,
-        })
+        live_lab::volume(&self.lab(switch), volume)
     }
 }

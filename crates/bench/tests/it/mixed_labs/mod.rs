@@ -5,6 +5,7 @@
 //! cargo test -p sanloom-bench --test it mixed_labs                    200 seeds
 //! SANLOOM_SEED=17 cargo test -p sanloom-bench --test it mixed_labs    one seed; reduced if it fails
 //! SANLOOM_FIRST_SEED=5000 SANLOOM_SEEDS=400 cargo test …             other seeds
+//! SANLOOM_FIRST_SEED=5000 SANLOOM_MINUTES=10 cargo test …            seeds for ten minutes
 //! ```
 //!
 //! Without these variables, the first seed follows from `PROPTEST_RNG_SEED`, which CI sets to
@@ -14,34 +15,22 @@ mod draw;
 mod faults;
 mod trial;
 
+use crate::campaign::{Plan, number};
 use draw::{Drawn, Feature};
+use sanloom_bench::random_lab::{Candidate, announce_search, caught, reduce};
 use sanloom_fc::san::Lab;
 use sanloom_sim::parallel::Threads;
 use sanloom_sim::run::{Blind, Options, simulate};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use trial::Outcome;
 
 const SEEDS: u64 = 200;
-const THREADS: usize = 2;
 /// Seeds of a run that are simulated several times.
-const REPEATED: u64 = 20;
+const REPEATED: usize = 20;
 
-fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
-}
-
-/// Returns the first seed and the number of seeds.
-fn seeds() -> (u64, u64) {
-    if let Some(seed) = number("SANLOOM_SEED") {
-        return (seed, 1);
-    }
-    let first = number("SANLOOM_FIRST_SEED").or(number("PROPTEST_RNG_SEED")).unwrap_or(0);
-    (first, number("SANLOOM_SEEDS").unwrap_or(SEEDS))
+fn plan() -> Plan {
+    Plan::from_environment(number("PROPTEST_RNG_SEED").unwrap_or(0), SEEDS)
 }
 
 fn load(drawn: &Drawn) -> Arc<Lab> {
@@ -51,45 +40,39 @@ fn load(drawn: &Drawn) -> Arc<Lab> {
 
 /// Runs a lab; a panic counts as a failure.
 fn judge(drawn: &Drawn) -> Result<Outcome, String> {
-    let result = catch_unwind(AssertUnwindSafe(|| trial::run(&load(drawn), drawn)));
-    result.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("panic: {}", text.unwrap_or("of an unknown kind")))
-    })
+    caught(|| trial::run(&load(drawn), drawn))
 }
 
-/// Removes faults and workloads of a failing lab as long as it fails.
-fn shrink(drawn: &Drawn) -> Drawn {
-    let mut best = drawn.clone();
-    loop {
-        let sections: Vec<usize> = best.text.match_indices("\n[").map(|(at, _)| at + 1).collect();
-        let smaller = sections.iter().zip(1..).find_map(|(&from, next)| {
-            let is_optional = ["[[fault]]", "[workload."].iter().any(|name| best.text[from..].starts_with(name));
-            let mut end = sections.get(next).copied().unwrap_or(best.text.len());
-            if best.text[end..].starts_with("[workload.after") {
-                end = sections.get(next + 1).copied().unwrap_or(best.text.len());
-            }
-            let text = format!("{}{}", &best.text[..from], &best.text[end..]);
-            let candidate = Drawn { text, ..best.clone() };
-            let loads = is_optional && sanloom_lab::load("random.toml", &candidate.text, &[]).is_ok();
-            (loads && judge(&candidate).is_err()).then_some(candidate)
-        });
-        match smaller {
-            Some(smaller) => best = smaller,
-            None => return best,
-        }
-    }
+/// Labs without one of the faults or workloads.
+fn smaller(drawn: &Drawn) -> Vec<Candidate<Drawn>> {
+    let text = drawn.text.as_str();
+    let sections: Vec<usize> = text.match_indices("\n[").map(|(at, _)| at + 1).collect();
+    let end_of = |number: usize| sections.get(number + 1).copied().unwrap_or(text.len());
+    let without = |(number, &from): (usize, &usize)| -> Option<Candidate<Drawn>> {
+        let is_optional = ["[[fault]]", "[workload."].iter().any(|name| text[from..].starts_with(name));
+        let is_followed = text[end_of(number)..].starts_with("[workload.after");
+        let rest = format!("{}{}", &text[..from], &text[end_of(number + usize::from(is_followed))..]);
+        let candidate = move |best: &Drawn| {
+            let loads = sanloom_lab::load("random.toml", &rest, &[]).is_ok();
+            loads.then(|| Drawn { text: rest.clone(), ..best.clone() })
+        };
+        is_optional.then(|| -> Candidate<Drawn> { Box::new(candidate) })
+    };
+    sections.iter().enumerate().filter_map(without).collect()
+}
+
+fn command(seed: u64) -> String {
+    format!("SANLOOM_SEED={seed} cargo test -p {} --test it mixed_labs", env!("CARGO_PKG_NAME"))
 }
 
 fn judge_seed(seed: u64) -> Result<(Vec<Feature>, Outcome), String> {
     let drawn = draw::draw(seed);
     judge(&drawn).map(|outcome| (drawn.features.clone(), outcome)).map_err(|what| {
-        let repeat = format!("SANLOOM_SEED={seed} cargo test -p {} --test it mixed_labs", env!("CARGO_PKG_NAME"));
         if number("SANLOOM_SEED").is_none() {
-            return format!("seed {seed}: {what}\nrepeat it with: {repeat}");
+            return format!("seed {seed}: {what}\nrepeat it with: {}", command(seed));
         }
-        let small = shrink(&drawn);
+        announce_search(seed, &what);
+        let small = reduce(drawn, smaller, |candidate| judge(candidate).is_err());
         let why = judge(&small).err().unwrap_or_default();
         format!("seed {seed}: {what}\nsmaller: {why}\n{}", small.text)
     })
@@ -97,29 +80,11 @@ fn judge_seed(seed: u64) -> Result<(Vec<Feature>, Outcome), String> {
 
 #[test]
 fn nothing_is_lost_silently_and_everything_ends_heals_and_finishes() {
-    let (first, many) = seeds();
-    let next = AtomicU64::new(0);
-    let all = Mutex::new((Vec::new(), Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                loop {
-                    let turn = next.fetch_add(1, Ordering::Relaxed);
-                    if turn >= many {
-                        return;
-                    }
-                    let result = judge_seed(first.wrapping_add(turn));
-                    let mut all = all.lock().expect("no panic holds it");
-                    match result {
-                        Ok(outcome) => all.0.push(outcome),
-                        Err(failure) => all.1.push(failure),
-                    }
-                }
-            });
-        }
-    });
-    let (outcomes, failures) = all.into_inner().expect("no panic holds it");
-    assert!(failures.is_empty(), "{} of {many} seeds:\n{}", failures.len(), failures.join("\n"));
+    let plan = plan();
+    println!("{plan:?}");
+    let (outcomes, failures) = plan.run(judge_seed, command);
+    let all = outcomes.len() + failures.len();
+    assert!(failures.is_empty(), "{} of {all} seeds:\n{}", failures.len(), failures.join("\n"));
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for (features, _) in &outcomes {
         features.iter().for_each(|feature| *seen.entry(format!("{feature:?}")).or_default() += 1);
@@ -128,19 +93,16 @@ fn nothing_is_lost_silently_and_everything_ends_heals_and_finishes() {
     let (done, failed) = (sum(|outcome| outcome.books.completed), sum(|outcome| outcome.books.failed));
     let lost = [sum(|outcome| outcome.lost[0]), sum(|outcome| outcome.lost[1]), sum(|outcome| outcome.lost[2])];
     let longest = outcomes.iter().map(|(_, outcome)| outcome.recovery).max().unwrap_or_default();
-    println!(
-        "{many} labs: {done} requests done, {failed} failed, {lost:?} frames lost, rest after {longest}: {seen:?}"
-    );
+    println!("{all} labs: {done} requests done, {failed} failed, {lost:?} frames lost, rest after {longest}: {seen:?}");
     // Events that never occur are not tested, so each kind must occur often enough.
     let enough = done > 10_000 && failed > 50 && lost.iter().all(|frames| *frames > 1_000);
     let all_seen = seen.len() == Feature::ALL.len() && seen.values().all(|labs| *labs > 50);
-    assert!((enough && all_seen) || many < SEEDS, "too little happens in these labs");
+    assert!((enough && all_seen) || (all as u64) < SEEDS, "too little happens in these labs");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_on_any_number_of_threads() {
-    let (first, many) = seeds();
-    for seed in (first..).take(many.min(REPEATED) as usize) {
+    for seed in plan().seeds().take(REPEATED) {
         let drawn = draw::draw(seed);
         let (one, two) = (judge(&drawn), judge(&drawn));
         assert_eq!(one, two, "seed {seed}: two runs");

@@ -1,24 +1,15 @@
 //! The seeds of one CI run.
 
+use crate::campaign::Plan;
 use sanloom_bench::random_lab::{Outcome, command, generate, judge_seed};
-use std::io::Write;
-use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 const SEEDS: u64 = 200;
-const THREADS: usize = 2;
-/// Time after which a lab counts as hanging. A normal lab takes 50 ms.
-const HANGS: Duration = Duration::from_secs(120);
-/// Time between two checks for such a lab; the workers do not wait for them.
-const WATCH_INTERVAL: Duration = Duration::from_millis(20);
 
 #[test]
 fn faults_do_no_harm_and_once_healed_everything_ends() {
-    let plan = Plan::from_environment();
+    let plan = Plan::from_environment(0, SEEDS);
     println!("{plan:?}");
-    let (outcomes, failures) = plan.run();
+    let (outcomes, failures) = plan.run(judge_seed, command);
     let all = outcomes.len() + failures.len();
     assert!(failures.is_empty(), "{} of {all} seeds:\n{}", failures.len(), failures.join("\n"));
     let seen = |what: fn(&Outcome) -> u64| outcomes.iter().map(what).sum::<u64>();
@@ -69,102 +60,11 @@ fn labs_that_once_failed_pass() {
 
 #[test]
 fn the_same_seed_gives_the_same_run_watched_or_not() {
-    for seed in Plan::from_environment().seeds.take(40) {
+    for seed in Plan::from_environment(0, SEEDS).seeds().take(40) {
         let trial = generate(seed);
         let [Ok(first), Ok(second)] = [trial.run(true), trial.run(true)] else { continue };
         assert_eq!(first, second, "seed {seed}: two watched runs");
         let Ok(blind) = trial.run(false) else { continue };
         assert_eq!(Outcome { passed: first.passed, ..blind }, first, "seed {seed}: a run that nobody watches");
-    }
-}
-
-/// Seeds of a campaign and its time limit.
-#[derive(Debug)]
-struct Plan {
-    seeds: Range<u64>,
-    time: Option<Duration>,
-}
-
-/// Number of labs so far, and the current lab of each thread.
-#[derive(Default)]
-struct Progress {
-    next: AtomicU64,
-    results: Mutex<(Vec<Outcome>, Vec<String>)>,
-    busy: [Mutex<Option<(u64, Instant)>>; THREADS],
-}
-
-impl Plan {
-    fn from_environment() -> Plan {
-        let number = |name: &str| {
-            let text = std::env::var(name).ok()?;
-            Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
-        };
-        if let Some(seed) = number("SANLOOM_SEED") {
-            return Plan { seeds: seed..seed + 1, time: None };
-        }
-        let first = number("SANLOOM_FIRST_SEED").unwrap_or(0);
-        let time = number("SANLOOM_MINUTES").map(|minutes| Duration::from_secs(60 * minutes));
-        let many = number("SANLOOM_SEEDS").unwrap_or(if time.is_some() { u64::MAX - first } else { SEEDS });
-        Plan { seeds: first..first + many, time }
-    }
-
-    fn run(&self) -> (Vec<Outcome>, Vec<String>) {
-        let progress = Progress { next: AtomicU64::new(self.seeds.start), ..Progress::default() };
-        let began = Instant::now();
-        std::thread::scope(|scope| {
-            let work = |thread| self.work(&progress, thread, began);
-            let workers: [_; THREADS] = std::array::from_fn(|thread| scope.spawn(move || work(thread)));
-            let mut printed = Instant::now();
-            while workers.iter().any(|worker| !worker.is_finished()) {
-                std::thread::sleep(WATCH_INTERVAL);
-                progress.end_if_one_hangs();
-                if self.time.is_some() && printed.elapsed() > Duration::from_secs(10) {
-                    printed = Instant::now();
-                    progress.print(began);
-                }
-            }
-        });
-        progress.results.into_inner().expect("no panic holds it")
-    }
-
-    fn work(&self, progress: &Progress, thread: usize, began: Instant) {
-        loop {
-            let seed = progress.next.fetch_add(1, Ordering::Relaxed);
-            if seed >= self.seeds.end || self.time.is_some_and(|time| began.elapsed() >= time) {
-                return;
-            }
-            *progress.busy[thread].lock().expect("no panic holds it") = Some((seed, Instant::now()));
-            let result = judge_seed(seed);
-            *progress.busy[thread].lock().expect("no panic holds it") = None;
-            let mut results = progress.results.lock().expect("no panic holds it");
-            match result {
-                Ok(outcome) => results.0.push(outcome),
-                Err(failure) => {
-                    if self.time.is_some() {
-                        eprintln!("{failure}");
-                    }
-                    results.1.push(failure);
-                }
-            }
-        }
-    }
-}
-
-impl Progress {
-    fn print(&self, began: Instant) {
-        let results = self.results.lock().expect("no panic holds it");
-        let (good, bad) = (results.0.len(), results.1.len());
-        eprintln!("random labs: {good} good, {bad} bad after {} s", began.elapsed().as_secs());
-    }
-
-    fn end_if_one_hangs(&self) {
-        for slot in &self.busy {
-            if let Some((seed, since)) = *slot.lock().expect("no panic holds it")
-                && since.elapsed() > HANGS
-            {
-                let _ = writeln!(std::io::stderr(), "seed {seed} hangs: {}", command(seed));
-                std::process::exit(1);
-            }
-        }
     }
 }

@@ -14,9 +14,6 @@ use sanloom_test_support::wait;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Threads of a switch, unless `SANLOOM_SWITCH_THREADS` has another number.
-const THREADS: &str = "2";
-
 /// Target name for hosts.
 pub const HOSTS_TARGET: &str = "iqn.2026-11.example.sanloom:switch";
 
@@ -125,6 +122,9 @@ pub struct Switch<'b> {
     pub portals: [String; 2],
     /// True if the lab permits the forwarding path.
     forward: bool,
+    /// Threads of the switch: those of `SANLOOM_SWITCH_THREADS`, otherwise those of the test.
+    /// `None`: the default of `sanloom up`.
+    pub threads: Option<String>,
     process: Process,
 }
 
@@ -141,6 +141,16 @@ impl<'b> Switch<'b> {
 
     /// The same, at these portals.
     pub fn start_at(bed: &'b Bed, portals: [String; 2], forward: bool, volumes: &str) -> Switch<'b> {
+        Switch::start_as(bed, None, portals, forward, volumes)
+    }
+
+    /// The same as [`start_on`](Self::start_on), with this number of threads, unless
+    /// `SANLOOM_SWITCH_THREADS` has another one.
+    pub fn start_with_threads(bed: &'b Bed, threads: u32, forward: bool, volumes: &str) -> Switch<'b> {
+        Switch::start_as(bed, Some(threads), [free_port(), free_port()], forward, volumes)
+    }
+
+    fn start_as(bed: &'b Bed, threads: Option<u32>, portals: [String; 2], forward: bool, volumes: &str) -> Switch<'b> {
         let lab = format!(
             "[live]\nfolder = \"{}\"\n[storage.switch]\nmedium = \"volumes\"\niscsi = {{ portals = [\"{}\", \"{}\"], forward = {forward} }}\n{volumes}",
             bed.path("switch"),
@@ -148,13 +158,15 @@ impl<'b> Switch<'b> {
             portals[1]
         );
         fs::write(bed.path("switch.toml"), lab).unwrap();
-        let process = Switch::up(bed);
-        Switch { bed, portals, forward, process }
+        let of_test = threads.map(|threads| threads.to_string());
+        let threads = std::env::var("SANLOOM_SWITCH_THREADS").ok().or(of_test);
+        let process = Switch::up(bed, threads.as_deref());
+        Switch { bed, portals, forward, threads, process }
     }
 
-    fn up(bed: &Bed) -> Process {
-        let threads = std::env::var("SANLOOM_SWITCH_THREADS").unwrap_or_else(|_| THREADS.to_owned());
-        bed.up_with("switch.toml", &["--threads", &threads])
+    fn up(bed: &Bed, threads: Option<&str>) -> Process {
+        let threads = threads.map(|threads| ["--threads", threads]);
+        bed.up_with("switch.toml", threads.as_ref().map_or(&[], |arguments| arguments.as_slice()))
     }
 
     /// Waits until the volumes exist.
@@ -297,7 +309,7 @@ impl<'b> Switch<'b> {
     }
 
     pub fn restart(&mut self) {
-        self.process = Switch::up(self.bed);
+        self.process = Switch::up(self.bed, self.threads.as_deref());
     }
 
     pub fn stop(&mut self) {

@@ -141,6 +141,11 @@ impl Host {
 
     /// The same, with the error of a connection that the switch has closed.
     pub fn try_answer(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        self.tagged_answer().map(|(_, status, data)| (status, data))
+    }
+
+    /// The same, with the [`number`](Self::number) of the command.
+    pub fn tagged_answer(&mut self) -> io::Result<(u32, u8, Vec<u8>)> {
         loop {
             let received = read_pdu(&mut self.connection)?;
             let (tag, flags, status) = (received[16..20].try_into().unwrap(), received[1], received[3]);
@@ -151,7 +156,7 @@ impl Host {
                 data.extend_from_slice(&received[48..48 + u32::from_be_bytes(len) as usize]);
             }
             if received[0] == 0x21 || (received[0] == 0x25 && flags & 1 != 0) {
-                return Ok((status, self.data.remove(&tag).unwrap_or_default()));
+                return Ok((u32::from_be_bytes(tag), status, self.data.remove(&tag).unwrap_or_default()));
             }
         }
     }
