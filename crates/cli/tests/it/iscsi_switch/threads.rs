@@ -84,8 +84,8 @@ fn pattern(lba: u32, seed: u32) -> Vec<u8> {
     (0..BLOCKS).flat_map(block).collect()
 }
 
-/// Data of good answers to [`DEPTH`] commands, in the order of the commands, of which `first` is the
-/// first one. Answers may arrive in any order.
+/// Data of good answers to [`DEPTH`] commands from `first` on, in the order of the commands. Answers
+/// may arrive in any order.
 fn answers(host: &mut Host, first: u32) -> Vec<Vec<u8>> {
     let mut answers = BTreeMap::new();
     for _ in 0..DEPTH {
@@ -251,7 +251,9 @@ fn hosts_on_several_threads_write_and_verify_while_a_back_end_and_the_switch_die
             }
         }
         hosts.iter().for_each(|host| host.wait_for(20));
-        hosts.into_iter().for_each(|host| drop(host.stop()));
+        hosts.into_iter().for_each(|host| {
+            host.stop();
+        });
         switch.stop();
         bed.folder.assert_no_errors();
     }
