@@ -183,12 +183,12 @@ impl Known<'_> {
         Ok(match list {
             List::Alias(members) => {
                 let gone = stored(&self.database.aliases[&name], members, |member| shown(member).to_owned());
-                match gone.len() == self.database.aliases[&name].len() {
+                match is_same_set(&self.database.aliases[&name], &gone) {
                     true => Edit::Delete { kind: Kind::Alias, name },
                     false => Edit::RemoveFromAlias { name, members: gone },
                 }
             }
-            List::Config(zones) => match self.database.configs[&name].iter().all(|zone| zones.contains(zone)) {
+            List::Config(zones) => match is_same_set(&self.database.configs[&name], &zones) {
                 true => Edit::Delete { kind: Kind::Config, name },
                 false => Edit::RemoveFromConfig { name, zones },
             },
@@ -197,13 +197,26 @@ impl Known<'_> {
                 let key = |member: &Member| text(member).to_owned();
                 let members = stored(&known.members, zone.members, key);
                 let principals = stored(&known.principals, zone.principals, key);
-                match members.len() + principals.len() == known.members.len() + known.principals.len() {
+                let left = |known: &[Member], gone: &[Member]| known.iter().any(|member| !gone.contains(member));
+                let has_principals = !known.principals.is_empty();
+                if has_principals && !left(&known.principals, &principals) && left(&known.members, &members) {
+                    return Err(Fault::invalid(format!(
+                        "zone {name} would lose its last principal, and all its members could communicate; add another \
+                         principal first, or delete the zone"
+                    )));
+                }
+                match is_same_set(&known.members, &members) && is_same_set(&known.principals, &principals) {
                     true => Edit::Delete { kind: Kind::Zone, name },
                     false => Edit::RemoveFromZone { name, zone: Definition { members, principals } },
                 }
             }
         })
     }
+}
+
+/// Returns whether both lists have the same items; an item may be in a list twice.
+fn is_same_set<T: PartialEq>(known: &[T], named: &[T]) -> bool {
+    known.iter().all(|item| named.contains(item)) && named.iter().all(|item| known.contains(item))
 }
 
 /// Members to remove in the form in which the database has them.

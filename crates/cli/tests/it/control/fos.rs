@@ -180,8 +180,8 @@ fn token(head: &str) -> Option<String> {
     Some(line.split_once(' ')?.1.to_owned())
 }
 
-const ZONE: &str = "/rest/running/brocade-zone";
-const JSON: [&str; 2] = ["Accept: application/yang-data+json", "Content-Type: application/yang-data+json"];
+pub(super) const ZONE: &str = "/rest/running/brocade-zone";
+pub(super) const JSON: [&str; 2] = ["Accept: application/yang-data+json", "Content-Type: application/yang-data+json"];
 
 /// Conversation 3.1: pyfos creates an alias and saves it.
 #[test]

@@ -13,6 +13,7 @@ mod forwarding;
 mod fos;
 #[cfg(feature = "surface")]
 mod fos_ansible;
+mod fos_forms;
 #[cfg(feature = "surface")]
 mod fos_shapes;
 #[cfg(feature = "surface")]

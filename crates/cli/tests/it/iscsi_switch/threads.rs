@@ -84,8 +84,8 @@ fn pattern(lba: u32, seed: u32) -> Vec<u8> {
     (0..BLOCKS).flat_map(block).collect()
 }
 
-/// Data of good answers to [`DEPTH`] commands from `first` on, in the order of the commands. Answers
-/// may arrive in any order.
+/// Data of good answers to [`DEPTH`] commands from `first` on, in the order of the commands.
+/// Answers may arrive in any order.
 fn answers(host: &mut Host, first: u32) -> Vec<Vec<u8>> {
     let mut answers = BTreeMap::new();
     for _ in 0..DEPTH {
