@@ -3,12 +3,12 @@
 import { Store, get, post } from "./api.js";
 import { announce, el, put, section, to } from "./dom.js";
 import { packets } from "./packets.js";
-import { finished } from "./run.js";
+import { finished, objectOfRun, results } from "./run.js";
 import { events, objectView, overview, tables } from "./views.js";
 import { zones } from "./zones.js";
 
 const LIVE = [["overview", "Overview", overview], ["ports", "Ports", tables("ports")], ["zones", "Zones", zones], ["storage", "Storage", tables("luns", "groups", "nodes")], ["volumes", "Volumes", tables("volumes", "paths", "sessions", "stats")], ["events", "Events", events], ["packets", "Packets", packets], ["fabric", "Fabric", tables("switch", "fabric", "routes", "flogi", "ns", "fdmi", "injections", "captures", "counters")]];
-const RUN = [["overview", "Run", finished]];
+const RUN = [["overview", "Run", finished], ["results", "Results", results]];
 
 const app = { store: null, graph: null, me: null, page: null, views: LIVE, leave: [] };
 
@@ -46,7 +46,7 @@ function draw(focus = false) {
   app.leave.splice(0).forEach((leave) => leave());
   const view = app.params().get("view") ?? "overview";
   const entry = app.views.find(([name]) => name === view);
-  const show = entry?.[2] ?? (view === "object" && app.store ? objectView : app.views[0][2]);
+  const show = entry?.[2] ?? (view === "object" ? (app.store ? objectView : objectOfRun) : app.views[0][2]);
   put(document.getElementById("views"), ...app.views.map(([name, title]) => to({ view: name }, title, { "aria-current": name === (entry?.[0] ?? (view === "object" ? "" : "overview")) ? "page" : null })));
   const main = document.getElementById("main");
   const failed = (error) => put(main, section("Error", el("p", { class: "error", role: "alert" }, error.message)));

@@ -41,7 +41,7 @@ const clock = (time) => new Date(Number(time / 1000000n)).toISOString().slice(11
 
 export function packets(app) {
   const port = el("input", { id: "packet-port", value: app.params().get("port") ?? "", list: "names" });
-  const filter = el("input", { type: "search", input: () => draw() });
+  const filter = el("input", { type: "search", value: app.params().get("filter") ?? "", input: () => { app.set({ filter: filter.value }); draw(); } });
   const status = el("p", { role: "status", class: "note" }, "Choose a port or link.");
   const body = el("tbody");
   const tree = el("div");

@@ -23,6 +23,26 @@ export function download(name, kind, content) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
+const slug = (title) => title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+
+/** Reads the order and the filter of a table from the address of the page. */
+function kept(title, state) {
+  const params = new URLSearchParams(location.search);
+  const sort = params.get(`sort.${slug(title)}`);
+  if (sort && state.by === undefined) [state.by, state.down] = [sort.replace(/^-/, ""), sort.startsWith("-")];
+  state.filter ??= params.get(`filter.${slug(title)}`) ?? "";
+  return state;
+}
+
+/** Keeps the order and the filter of a table in the address of the page. */
+function keep(title, state) {
+  const params = new URLSearchParams(location.search);
+  const set = (name, value) => (value ? params.set(name, value) : params.delete(name));
+  set(`sort.${slug(title)}`, state.by && `${state.down ? "-" : ""}${state.by}`);
+  set(`filter.${slug(title)}`, state.filter);
+  history.replaceState(null, "", "?" + params);
+}
+
 /**
  * @param {string} title caption and name of the file
  * @param {string[]} columns
@@ -31,15 +51,16 @@ export function download(name, kind, content) {
  */
 export function table(title, columns, rows, options = {}) {
   const links = new Set(options.links ?? []);
-  const state = options.state ?? {};
+  const state = kept(title, options.state ?? {});
   let drawn = DRAWN;
   const body = el("tbody");
   const count = el("span", { class: "soft" });
   const more = el("button", { type: "button", click: () => { drawn += 10 * DRAWN; draw(); } }, "Show more rows");
-  const filter = el("input", { type: "search", value: state.filter ?? "", "aria-label": `Filter of ${title}`, input: () => { state.filter = filter.value; draw(); } });
+  const filter = el("input", { type: "search", value: state.filter ?? "", "aria-label": `Filter of ${title}`, input: () => { state.filter = filter.value; keep(title, state); draw(); } });
   const heads = columns.map((column) => el("th", { scope: "col" }, el("button", { type: "button", click: () => {
     state.down = state.by === column ? !state.down : false;
     state.by = column;
+    keep(title, state);
     draw();
   } }, column.replaceAll("_", " "))));
   const grid = el("table", { role: "grid", "aria-label": title, keydown: (event) => keys(event, grid) }, el("thead", {}, el("tr", {}, heads)), body);

@@ -126,7 +126,7 @@ export function tableOf(app, which, keep = () => true, on = undefined) {
 export const tables = (...which) => (app) => el("div", {}, which.map((name) => section(NAMES[name], tableOf(app, name))));
 
 /** The neighbourhood of an object: its two hops. */
-function hops(app, centre) {
+export function hops(app, centre) {
   const MOST = 12;
   const near = (name) => [...new Map(linksOf(app.graph, name).map((link) => [nodeOf(link.ends[0]) === name ? nodeOf(link.ends[1]) : nodeOf(link.ends[0]), link]))];
   const first = near(centre);
@@ -150,7 +150,7 @@ function hops(app, centre) {
   const drawn = [...shownFirst.map(([name, link]) => line(centre, name, link)), ...shownSecond.map(([name, link, from]) => line(from, name, link))];
   const box = ([name, [x, y]]) => svg("g", { class: name === centre ? "centre" : null }, svg("a", { href: "?" + new URLSearchParams({ view: "object", name }) }, svg("rect", { x: x - 80, y: y - 12, width: 160, height: 24, rx: 5 }), svg("text", { x, y: y + 4, "text-anchor": "middle" }, name.length > 22 ? name.slice(0, 21) + "…" : name)));
   const colours = () => lines.forEach(([path, link]) => {
-    const ends = app.store.state ? app.store.ends(link) : ["up", "up"];
+    const ends = app.store?.state ? app.store.ends(link) : ["up", "up"];
     path.setAttribute("class", ["down", "isolated", "blocked"].includes(worse(...ends)) ? "down" : "");
   });
   colours();
@@ -207,11 +207,17 @@ function portActions(app, port) {
   const act = el("input", { value: "drop", size: 14 });
   const count = el("input", { type: "number", min: 1, value: 1 });
   const inject = (event) => { event.preventDefault(); result.run(() => request({ request: "inject", port, match: match.value, do: act.value, count: count.value ? Number(count.value) : undefined }), () => "The rule is set; the table of injected faults counts its frames."); };
-  const capture = `/api/v1/capture/${encodeURIComponent(port)}.pcapng`;
   return section("Actions", may ? null : el("p", { class: "note" }, "Your role permits no changes."),
-    el("div", { class: "bar" }, el("button", { type: "button", disabled: !may, click: () => enable(false) }, "Disable"), el("button", { type: "button", disabled: !may, click: () => enable(true) }, "Enable"), el("button", { type: "button", disabled: !may, click: () => app.go({ view: "packets", port }) }, "Packets"), may ? el("a", { href: capture, download: `${port}.pcapng` }, "Capture to a file") : null),
+    el("div", { class: "bar" }, el("button", { type: "button", disabled: !may, click: () => enable(false) }, "Disable"), el("button", { type: "button", disabled: !may, click: () => enable(true) }, "Enable")),
     el("form", { class: "bar", submit: inject }, el("label", {}, "Inject into frames that match ", match), el("label", {}, "action ", act), el("label", {}, "count ", count), el("button", { disabled: !may }, "Inject"), el("button", { type: "button", disabled: !may, click: () => result.run(() => request({ request: "clear_injections", port }), () => "The rules of the port are removed.") }, "Remove rules")),
-    result, el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", { tabindex: 0 }, `curl -s ${location.origin}${capture} | wireshark -k -i -`));
+    result);
+}
+
+/** Ways to the frames of a port or link. */
+function capturing(app, of) {
+  const may = app.may("operate");
+  const capture = `/api/v1/capture/${encodeURIComponent(of)}.pcapng`;
+  return section("Capture", el("div", { class: "bar" }, el("button", { type: "button", disabled: !may, click: () => app.go({ view: "packets", port: of }) }, "Packets"), may ? el("a", { href: capture, download: `${of}.pcapng` }, "Capture to a file") : null), el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", { tabindex: 0 }, `curl -s ${location.origin}${capture} | wireshark -k -i -`));
 }
 
 export function objectView(app) {
@@ -240,11 +246,12 @@ export function objectView(app) {
     tell();
     app.on("state", tell);
     parts.push(section(`Port ${name}`, status, app.store.portIndex.has(name) ? spark(app, name) : null));
-    if (app.store.portIndex.has(name)) parts.push(portActions(app, name));
+    if (app.store.portIndex.has(name)) parts.push(portActions(app, name), capturing(app, name));
     parts.push(section("Logins at the port", tableOf(app, "flogi", (row) => row.port === name)));
     parts.push(section("Counters of the port", tableOf(app, "ports", (row) => row.port === name)));
   } else if (link) {
     parts.push(section(`Link ${name}`, linkTable(app, [link]), ...link.ends.filter((end) => app.store.portIndex.has(end)).map((end) => el("div", {}, el("h3", {}, object(end)), spark(app, end)))));
+    parts.push(capturing(app, name));
   } else {
     const members = shape.members && shape.label === node ? shape.members : null;
     parts.push(section(members ? shape.label : `${shape.kind} ${node}`, el("p", { class: "note" }, members ? shape.tooltip : `${shape.tooltip}`), members ? el("p", {}, members.slice(0, 500).map((member) => [object(member), " "])) : hops(app, node)));

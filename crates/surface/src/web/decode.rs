@@ -1,16 +1,28 @@
 //! Frames as lists of fields, for the packets view: `POST /api/v1/decode`.
 
+use sanloom_wire::cdb::Cdb;
 use sanloom_wire::ether::{EtherHeader, EtherType};
 use sanloom_wire::fcoe::{Fcoe, HEAD_BYTES};
+use sanloom_wire::fcp::{FcpCmnd, FcpRsp};
+use sanloom_wire::fip::{self, Fip};
 use sanloom_wire::frame::{Frame, Payload};
 use sanloom_wire::header::{HEADER_BYTES, Header};
+use sanloom_wire::iscsi::{BHS_BYTES, Head};
+use sanloom_wire::message::Message;
+use sanloom_wire::pause::PriorityPause;
 use sanloom_wire::pcapng::{LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS};
+use sanloom_wire::tcp::TcpPacket;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
 
 /// Maximum number of frames of a request.
 const MAX_FRAMES: usize = 500;
 /// Number of bytes of a start or end delimiter, and of a CRC.
 const WORD: usize = 4;
+/// EtherType of IPv4.
+const IPV4: EtherType = EtherType(0x0800);
+/// Port of iSCSI targets (RFC 7143, 14).
+const ISCSI: u16 = 3260;
 
 /// Frames of a capture.
 #[derive(Deserialize)]
@@ -89,8 +101,13 @@ fn ethernet(decoded: &mut DecodedFrame, bytes: &[u8]) {
         decoded.add("802.1Q tag", format!("VLAN {}, priority {}", tag.vlan, tag.priority), 12, length - 2);
     }
     decoded.add("EtherType", format!("{:#06x}", header.ether_type.0), length - 2, length);
-    if header.ether_type != EtherType::FCOE {
-        return decoded.summary = format!("{} → {}, EtherType {:#06x}", header.from, header.to, header.ether_type.0);
+    let way = format!("{} → {}", header.from, header.to);
+    match header.ether_type {
+        EtherType::FCOE => {}
+        EtherType::FIP => return discovery(decoded, &way, rest, length),
+        EtherType::MAC_CONTROL => return pause(decoded, &way, bytes, length),
+        IPV4 => return internet(decoded, rest, length),
+        other => return decoded.summary = format!("{way}, EtherType {:#06x}", other.0),
     }
     match Fcoe::parse(rest) {
         Ok(pdu) => {
@@ -101,6 +118,132 @@ fn ethernet(decoded: &mut DecodedFrame, bytes: &[u8]) {
             decoded.add("FCoE EOF", format!("{:#04x}", pdu.eof_code), end + WORD, end + WORD + 1);
         }
         Err(error) => decoded.summary = format!("no FCoE frame: {error}"),
+    }
+}
+
+/// FIP (FC-BB-6, 7.8).
+fn discovery(decoded: &mut DecodedFrame, way: &str, bytes: &[u8], at: usize) {
+    let packet = match Fip::parse(bytes) {
+        Ok(packet) => packet,
+        Err(error) => return decoded.summary = format!("{way}: no FIP packet: {error}"),
+    };
+    decoded.summary = format!("{way} FIP {}", packet.operation);
+    decoded.add("FIP operation", packet.operation.to_string(), at + 2, at + 6);
+    decoded.add("FIP flags", format!("{:#06x}", packet.flags), at + 8, at + fip::HEAD_BYTES);
+    let mut rest = &bytes[fip::HEAD_BYTES..];
+    let mut from = at + fip::HEAD_BYTES;
+    while let Ok((descriptor, after)) = fip::Descriptor::parse(rest) {
+        let until = from + rest.len() - after.len();
+        if until > at + packet.encoded_len() {
+            break;
+        }
+        decoded.add("FIP descriptor", format!("{descriptor:?}"), from, until);
+        if let fip::Descriptor::LinkService { frame, .. } = &descriptor
+            && let Payload::Typed(message) = &frame.payload
+        {
+            decoded.summary = format!("{way} FIP {message}");
+        }
+        (rest, from) = (after, until);
+    }
+}
+
+/// Priority-based flow control (IEEE 802.1Q, 36).
+fn pause(decoded: &mut DecodedFrame, way: &str, bytes: &[u8], at: usize) {
+    let pause = match PriorityPause::parse(bytes) {
+        Ok(pause) => pause,
+        Err(error) => return decoded.summary = format!("{way}: no pause: {error}"),
+    };
+    let named = (0..8).filter(|priority| pause.named & 1 << priority != 0);
+    let words: Vec<String> = named
+        .map(|priority| match pause.quanta[priority] {
+            0 => format!("priority {priority} goes on"),
+            quanta => format!("priority {priority} pauses for {quanta} quanta"),
+        })
+        .collect();
+    decoded.summary = format!("{way} PFC: {}", words.join(", "));
+    decoded.add("Opcode", hex(&bytes[at..at + 2]), at, at + 2);
+    decoded.add("Priorities", format!("{:#04x}", pause.named), at + 2, at + 4);
+    for (priority, quanta) in pause.quanta.into_iter().enumerate() {
+        decoded.add("Quanta", format!("priority {priority}: {quanta}"), at + 4 + 2 * priority, at + 6 + 2 * priority);
+    }
+}
+
+/// TCP over IPv4, and iSCSI in it if a header begins with the segment.
+fn internet(decoded: &mut DecodedFrame, bytes: &[u8], at: usize) {
+    let packet = match TcpPacket::parse(bytes) {
+        Ok(packet) => packet,
+        Err(error) => return decoded.summary = format!("IPv4: {error}"),
+    };
+    let dotted = |address: [u8; 4]| std::net::Ipv4Addr::from(address).to_string();
+    let (ip, tcp) = (&packet.ip, &packet.tcp);
+    let (source, destination) = (dotted(ip.source), dotted(ip.destination));
+    let flags = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
+    let flags = flags.into_iter().enumerate().filter(|(bit, _)| tcp.flags & 1 << bit != 0);
+    let flags: Vec<&str> = flags.map(|(_, name)| name).collect();
+    decoded.add("Source address", source.clone(), at + 12, at + 16);
+    decoded.add("Destination address", destination.clone(), at + 16, at + 20);
+    let head = at + usize::from(bytes[0] & 15) * 4;
+    for (name, value, from, until) in [
+        ("Source port", tcp.source_port.to_string(), 0, 2),
+        ("Destination port", tcp.destination_port.to_string(), 2, 4),
+        ("Sequence number", tcp.sequence.to_string(), 4, 8),
+        ("Acknowledgement", tcp.acknowledgement.to_string(), 8, 12),
+        ("Flags", flags.join(" "), 13, 14),
+        ("Window", tcp.window.to_string(), 14, 16),
+    ] {
+        decoded.add(name, value, head + from, head + until);
+    }
+    decoded.summary = format!(
+        "{source}:{} → {destination}:{} TCP {}, {} bytes",
+        tcp.source_port,
+        tcp.destination_port,
+        flags.join(" "),
+        packet.payload.len()
+    );
+    // The length of the payload was checked against that of the packet.
+    let payload = head + usize::from(bytes[head - at + 12] >> 4) * 4;
+    let is_iscsi = tcp.source_port == ISCSI || tcp.destination_port == ISCSI;
+    match packet.payload.first_chunk::<BHS_BYTES>().filter(|_| is_iscsi) {
+        Some(head) => {
+            let text = Head::parse(head).to_string();
+            decoded.summary = format!("{source} → {destination} iSCSI {text}");
+            decoded.add("iSCSI header, if one begins here", text, payload, payload + BHS_BYTES);
+        }
+        None if packet.payload.is_empty() => {}
+        None => {
+            let length = packet.payload.len();
+            decoded.add("Payload", format!("{length} bytes"), payload, payload + length);
+        }
+    }
+}
+
+/// Fields of the information units of FCP (FCP-4, 9).
+fn fcp(decoded: &mut DecodedFrame, message: &Message, at: usize) {
+    match message {
+        Message::FcpCmnd(command) => {
+            decoded.add("FCP_LUN", hex(&command.lun), at, at + 8);
+            if command.task_management != 0 {
+                let value = format!("{:#04x}", command.task_management);
+                decoded.add("Task management", value, at + 10, at + 11);
+            }
+            let cdb = Cdb::parse(&command.cdb).to_string();
+            write!(decoded.summary, " {cdb}").expect("a string grows");
+            decoded.add("CDB", cdb, at + 12, at + 28);
+            decoded.add("FCP_DL", command.data_len.to_string(), at + 28, at + FcpCmnd::BYTES);
+        }
+        Message::FcpXferRdy(ready) => {
+            decoded.add("FCP_DATA_RO", ready.offset.to_string(), at, at + 4);
+            decoded.add("FCP_BURST_LEN", ready.burst_len.to_string(), at + 4, at + 8);
+        }
+        Message::FcpRsp(response) => {
+            decoded.add("SCSI status", format!("{:#04x}", response.status), at + 11, at + 12);
+            decoded.add("Residual", format!("{:?}", response.residual), at + 12, at + 16);
+            if let Some(sense) = &response.sense {
+                let from = at + FcpRsp::BYTES + response.response_code.map_or(0, |_| 8);
+                decoded.add("Sense data", hex(sense), from, from + sense.len());
+            }
+        }
+        _ => {}
     }
 }
 
@@ -133,6 +276,7 @@ fn fibre_channel(decoded: &mut DecodedFrame, bytes: &[u8], at: usize) {
         decoded.summary = format!("{} → {} {text}", header.s_id, header.d_id);
         if bytes.len() > HEADER_BYTES {
             decoded.add("Payload", text, at + HEADER_BYTES, at + bytes.len());
+            fcp(decoded, &message, at + HEADER_BYTES);
         }
     } else if bytes.len() > HEADER_BYTES {
         let length = bytes.len() - HEADER_BYTES;
@@ -167,13 +311,55 @@ mod tests {
         assert!(decoded.frames[0].summary.contains("010100"), "{}", decoded.frames[0].summary);
     }
 
+    /// Returns the summary of a frame, and its fields as texts.
+    fn read(link_type: u16, text: &str) -> (String, Vec<(&'static str, String)>) {
+        let captured = Captured { link_type, frames: vec![text.replace(' ', "")] };
+        let DecodedFrame { summary, fields } = decode(&captured).unwrap().frames.remove(0);
+        (summary, fields.into_iter().map(|field| (field.name, field.value)).collect())
+    }
+
+    /// A keep-alive of an ENode with its MAC address.
+    const FIP: &str = "0efd00010202 0efd00010101 8914 1000 0003 0001 0002 8000 0202 0efd00010101";
+    /// Priority 3 pauses for 65,535 quanta.
+    const PFC: &str = "0180c2000001 0efd00010101 8808 0101 0008 0000 0000 0000 ffff 0000 0000 0000 0000";
+    /// An iSCSI READ(10) in a segment of TCP.
+    const READ: &str = "0efd00010202 0efd00010101 0800 4500 0058 0000 4000 4006 0000 0a000001 0a000002 \
+                        c000 0cbc 00000001 00000002 5018 0200 0000 0000 \
+                        01c1 0000 00 000000 0000000000000000 00000001 00001000 00000001 00000001 \
+                        2800 0000 0000 0000 0800 0000 0000 0000";
+    /// FCP_CMND with READ(10), between delimiters.
+    const FCP: &str = "bcb55656 06010200 00010100 08290000 01000000 8001ffff 00000000 \
+                       0000000000000000 00000002 2800000000000000 0800000000000000 00001000 00000000 bc957575";
+
+    #[test]
+    fn discovery_pauses_tcp_and_commands_are_named() {
+        let has = |fields: &[(&str, String)], name: &str, text: &str| {
+            let found = fields.iter().any(|(field, value)| *field == name && value.contains(text));
+            assert!(found, "{name} without {text}: {fields:?}");
+        };
+        let (summary, fields) = read(LINKTYPE_ETHERNET, FIP);
+        assert!(summary.ends_with("FIP keep-alive"), "{summary}");
+        has(&fields, "FIP descriptor", "0e:fd:00:01:01:01");
+        let (summary, fields) = read(LINKTYPE_ETHERNET, PFC);
+        assert!(summary.ends_with("PFC: priority 3 pauses for 65535 quanta"), "{summary}");
+        has(&fields, "Quanta", "priority 3: 65535");
+        let (summary, fields) = read(LINKTYPE_ETHERNET, READ);
+        assert!(summary.starts_with("10.0.0.1 → 10.0.0.2 iSCSI"), "{summary}");
+        has(&fields, "Flags", "PSH ACK");
+        let (summary, fields) = read(LINKTYPE_FC_2_WITH_FRAME_DELIMS, FCP);
+        assert!(summary.contains("FCP_CMND READ(10)"), "{summary}");
+        has(&fields, "FCP_DL", "4096");
+    }
+
     #[test]
     fn every_prefix_of_a_frame_is_decoded_without_a_panic() {
-        let text = "0efd00010202 0efd00010101 8906 00000000000000000000000000 2e".replace(' ', "") + &"06".repeat(60);
-        for length in 0..text.len() {
-            for link_type in [0, LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS] {
-                let captured = Captured { link_type, frames: vec![text[..length].to_owned()] };
-                assert_eq!(decode(&captured).unwrap().frames.len(), 1);
+        let fcoe = "0efd00010202 0efd00010101 8906 00000000000000000000000000 2e".to_owned() + &"06".repeat(60);
+        for text in [&fcoe, FIP, PFC, READ, FCP].map(|text| text.replace(' ', "")) {
+            for length in 0..text.len() {
+                for link_type in [0, LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS] {
+                    let captured = Captured { link_type, frames: vec![text[..length].to_owned()] };
+                    assert_eq!(decode(&captured).unwrap().frames.len(), 1);
+                }
             }
         }
     }
