@@ -34,14 +34,14 @@ to = "sw1"
 
 
 @contextlib.contextmanager
-def up(tmp_path, *options, before=lambda file: None):
+def up(tmp_path, *options, before=lambda file: None, host="127.0.0.1"):
     """Runs a lab; its file, and the address of its page."""
     file = tmp_path / "live.toml"
     file.write_text(LAB.format(folder=tmp_path / "state"))
     before(file)
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        page = "127.0.0.1:%d" % probe.getsockname()[1]
+        probe.bind((host, 0))
+        page = "%s:%d" % (host, probe.getsockname()[1])
     ready, write = os.pipe()
     arguments = [SANLOOM, "up", file, "--web", page, "--ready-fd", str(write), *options]
     log = open(tmp_path / "log", "w")
@@ -157,6 +157,22 @@ def test_a_page_with_users_needs_the_password_of_one_whose_role_permits_the_requ
             bob.set_port("sw1:0", enabled=False)
         ada.set_port("sw1:0", enabled=False)
         assert ada.show("ports").table().to_dict()["dark"][0] == "disabled"
+
+
+def test_a_page_at_other_addresses_has_a_certificate_that_cafile_trusts(tmp_path):
+    def users(file):
+        add = [SANLOOM, "users", "add", str(file), "ada", "--role", "view"]
+        subprocess.run(add, input="secret of ada\n", text=True, check=True)
+
+    with up(tmp_path, before=users, host="0.0.0.0") as (file, page):
+        address = page.replace("http://0.0.0.0", "https://localhost")
+        with pytest.raises(ConnectionError, match="surface.pem"):
+            sanloom.connect(address, user="ada", password="secret of ada")
+        certificate = file.parent / "state/surface.pem"
+        live = sanloom.connect(address, user="ada", password="secret of ada", cafile=certificate)
+        assert live.show("ports").table().to_dict()["port"] == ["sw1:0", "sw1:1", "sw1:2"]
+        with pytest.raises(TypeError):
+            sanloom.connect(file, cafile=certificate)
 
 
 def test_a_simulation_is_shown_and_changed_like_a_running_lab(tmp_path):

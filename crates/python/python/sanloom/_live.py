@@ -127,19 +127,26 @@ class Live:
 
 
 def connect(
-    target: str | os.PathLike[str] | Lab, *, user: str | None = None, password: str | None = None
+    target: str | os.PathLike[str] | Lab,
+    *,
+    user: str | None = None,
+    password: str | None = None,
+    cafile: str | os.PathLike[str] | None = None,
 ) -> Live:
     """Connects to a running lab (`sanloom up`).
 
     `target` is the lab file, its control socket, or the address of its page, such as
     `http://127.0.0.1:8080`. User and password are those of the page; without the right ones, and
-    without an answer, `ConnectionError` is raised.
+    without an answer, `ConnectionError` is raised. `cafile` has the certificate of a page with
+    `https`: the file `surface.pem` in the folder of the lab, or its certificate alone.
     """
     if isinstance(target, Lab):
         return _socket(_sanloom.control_socket(target._source()), target)
     name = os.fspath(target)
     if name.startswith(("http://", "https://")):
-        return _page(name, user, password)
+        return _page(name, user, password, cafile)
+    if cafile is not None:
+        raise TypeError("a control socket has no certificate")
     if user is not None or password is not None:
         raise TypeError("a control socket has no users; its permissions decide")
     if stat.S_ISSOCK(os.stat(name).st_mode):
@@ -156,9 +163,12 @@ def _socket(path: str | os.PathLike[str], lab: Lab | None = None) -> Live:
     return Live(ask, os.fspath(path), lab)
 
 
-def _page(address: str, user: str | None, password: str | None) -> Live:
+def _page(
+    address: str, user: str | None, password: str | None, cafile: str | os.PathLike[str] | None
+) -> Live:
     # The import of these modules takes as long as that of the rest of the package.
     import base64
+    import ssl
     import urllib.error
     import urllib.request
 
@@ -167,11 +177,13 @@ def _page(address: str, user: str | None, password: str | None) -> Live:
         credentials = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
         headers["Authorization"] = f"Basic {credentials}"
 
+    context = ssl.create_default_context(cafile=cafile) if address.startswith("https://") else None
+
     def ask(request: dict[str, Any]) -> dict[str, Any]:
         url = address.rstrip("/") + "/api/v1/request"
         sent = urllib.request.Request(url, json.dumps(request).encode(), headers, method="POST")
         try:
-            with urllib.request.urlopen(sent, timeout=_LIMIT_S) as response:
+            with urllib.request.urlopen(sent, timeout=_LIMIT_S, context=context) as response:
                 answer: dict[str, Any] = json.load(response)
                 return answer
         except urllib.error.HTTPError as error:
@@ -183,6 +195,11 @@ def _page(address: str, user: str | None, password: str | None) -> Live:
             reason = failed.get("reason") or failed.get("error") or str(error)
             return {"answer": "failed", "reason": reason, "kind": failed.get("kind", "usage")}
         except urllib.error.URLError as error:
+            if isinstance(error.reason, ssl.SSLCertVerificationError):
+                raise ConnectionError(
+                    f"the certificate of {address} is not trusted ({error.reason.verify_message}); pass"
+                    " `cafile`: surface.pem in the folder of the lab, or its certificate"
+                ) from None
             raise ConnectionError(f"no page answers at {address}: {error.reason}") from None
 
     answer = ask({"request": "metrics"})

@@ -62,6 +62,41 @@ fn a_zone_edit_on_the_page_is_previewed_committed_and_undone() {
 
 #[needs("chromium")]
 #[test]
+fn each_fabric_has_its_zones_on_the_page_and_peer_zones_are_created_there() {
+    let lab = two_disks("[switch.\"sw{1..2}\"]\n", "sw1")
+        + "[storage.disk3]\nlun_size = \"1MiB\"\n[[link]]\nfrom = \"disk3\"\nto = \"sw2\"\n";
+    let (instance, url) = with_page("page-fabrics", &lab);
+    instance.wait("a port in each fabric", |instance| {
+        ["sw1", "sw2"].iter().all(|switch| !instance.zones(switch).ports.is_empty())
+    });
+    let mut browser = Browser::start("fabrics");
+    browser.open(&format!("{url}?view=zones"));
+    browser.wait("document.body.innerText.includes('read at sw1')");
+    assert_eq!(browser.eval("document.getElementById('zone-fabric').length"), 2);
+    browser.eval(
+        "const choice = document.getElementById('zone-fabric'); choice.selectedIndex = 1; \
+         choice.dispatchEvent(new Event('change')); 0",
+    );
+    browser.wait("document.body.innerText.includes('read at sw2') && location.search.includes('switch=sw2')");
+    browser.eval(
+        "const set = (id, value) => { const node = document.getElementById(id); node.value = value; \
+         node.dispatchEvent(new Event('change')); }; set('edit-kind', 'Create a peer zone'); \
+         set('edit-name', 'peer'); set('edit-members', '2,1'); set('edit-principals', '2,2'); \
+         document.getElementById('add-edit').click(); 0",
+    );
+    browser.wait("document.querySelectorAll('#edits li').length === 1");
+    browser.eval("document.getElementById('show-preview').click(); 0");
+    browser.wait("!document.getElementById('commit').disabled");
+    browser.eval("document.getElementById('commit').click(); 0");
+    browser.wait("document.body.innerText.includes('in force in the whole fabric')");
+    let zones = |switch| instance.zones(switch).committed.zones;
+    assert_eq!(zones("sw2")["peer"].principals.len(), 1);
+    assert!(!zones("sw1").contains_key("peer"), "the other fabric has a database of its own");
+    browser.no_complaints();
+}
+
+#[needs("chromium")]
+#[test]
 fn a_port_disabled_on_the_page_is_dark_and_its_frames_are_decoded() {
     let (instance, url) = with_page("page-port", &two_disks("[switch.sw1]\n", "sw1"));
     instance.wait("two ports", |instance| instance.zones("sw1").ports.len() == 2);
@@ -272,5 +307,23 @@ fn a_finished_run_has_a_time_line_with_its_faults_and_is_compared_with_another()
     browser.wait("location.search.includes('t=1')");
     browser.screenshot(&shot("run.png"));
     is_accessible(&mut browser, "two runs");
+    browser.eval(
+        "[...document.querySelectorAll('th button')].find((head) => head.textContent === 'waiting for credit').click(); 0",
+    );
+    browser.wait("location.search.includes('sort.links-at-this-time=waiting_for_credit')");
+    browser
+        .eval("history.pushState(null, '', '?view=object&name=ISL1'); dispatchEvent(new PopStateEvent('popstate')); 0");
+    browser.wait("document.querySelectorAll('.charts figure').length === 1");
+    browser.wait("document.querySelector('section[aria-label=\"First run: Links\"]')");
+    browser.wait("document.querySelector('section[aria-label=\"Events of the object\"] tbody').rows.length > 0");
+    is_accessible(&mut browser, "an object of a run");
+    browser.eval(
+        "history.pushState(null, '', '?view=object&name=edge1'); dispatchEvent(new PopStateEvent('popstate')); 0",
+    );
+    browser.wait("document.querySelector('svg.hops .centre')?.textContent === 'edge1'");
+    browser.screenshot(&shot("run-object.png"));
+    browser.eval("history.pushState(null, '', '?view=results'); dispatchEvent(new PopStateEvent('popstate')); 0");
+    browser.wait("document.querySelector('section[aria-label=\"Second run: Hosts\"]')");
+    is_accessible(&mut browser, "all results");
     browser.no_complaints();
 }
