@@ -45,6 +45,7 @@ mod stats_histogram;
 mod stats_numbers;
 mod target_adapter;
 mod threads;
+mod trace_planes;
 mod trace_timeline;
 mod virtual_channels;
 mod workload_arrivals;

@@ -126,7 +126,7 @@ pub struct Line {
     pub(super) chances: [u32; 3],
     /// True if the link is up.
     pub up: bool,
-    /// Packets are recorded in [`super::InfinibandPlane::observed`].
+    /// Packets and events are recorded in [`super::InfinibandPlane::observed`].
     pub(super) watched: bool,
     pub(super) count: LineCount,
     /// Start of the current wait for credit of an idle line, in ps; [`NEVER`] if there is none.
