@@ -29,6 +29,8 @@ pub(super) struct Timeline {
     ended_ps: [u64; 2],
     /// State of the timeline of a link of a loop.
     of_loop: Option<LoopTimeline>,
+    /// A link over Ethernet has neither fill words nor credits.
+    is_virtual: bool,
     frames: FrameTexts,
 }
 
@@ -61,12 +63,14 @@ impl Timeline {
         let ends = config.map(|link| link.ends.map(|end| names.port(&end))).unwrap_or_default();
         let (ps, bytes) = config.map_or((1, 1), |link| link.rate.ps_per_byte());
         let of_loop = LoopTimeline::new(lab, link);
+        let is_virtual = config.is_some_and(|link| link.fcoe.is_some());
         let columns = Columns::new(ends);
         if let Some(config) = config {
             columns.title(out, &config.name, &config.rate.to_string());
             let then = "then what, S_ID, D_ID, OX_ID, length";
             let then = match &of_loop {
                 Some(of_loop) => of_loop.header(out, then),
+                None if is_virtual => then.to_owned(),
                 None => format!("{then}, credits"),
             };
             columns.legend(out, &then);
@@ -78,6 +82,7 @@ impl Timeline {
             pending: Pending::default(),
             ended_ps: [0; 2],
             of_loop,
+            is_virtual,
             frames: FrameTexts::default(),
         }
     }
@@ -115,7 +120,7 @@ impl Timeline {
                     (tenancy.left_ps, backward, Length::Loop(LoopEvent::Tenancy(*tenancy)), String::new())
                 }
                 // The memory of an FL_Port is no part of the loop.
-                ObservedKind::RRdy { .. } if self.of_loop.is_some() => continue,
+                ObservedKind::RRdy { .. } if self.of_loop.is_some() || self.is_virtual => continue,
                 // An R_RDY travels in the opposite direction of its frames.
                 ObservedKind::RRdy { at_ps } => (*at_ps, !backward, Length::Word, "R_RDY".to_owned()),
                 ObservedKind::Reset { at_ps, answered_ps, restart_ps } => {
@@ -151,7 +156,7 @@ impl Timeline {
                 Length::Dark | Length::Light | Length::Loop(_) => start_ps,
             };
             *ended_ps = if line.length == Length::Light { end_ps } else { end_ps.max(from_ps) };
-            if words > 0 {
+            if words > 0 && !self.is_virtual {
                 let text = format!("IDLE x {words} since {}", at_ns(from_ps));
                 self.columns.write(out, start_ps, backward, &text);
             }
@@ -168,7 +173,8 @@ impl Timeline {
     ) -> String {
         let what = self.frames.what(world, item.lane, frame, message);
         let broken = if frame.is_corrupt() { "  BAD CRC" } else { "" };
-        let credits = if self.of_loop.is_none() { format!("  credits {}", item.credits) } else { String::new() };
+        let has_credits = self.of_loop.is_none() && !self.is_virtual;
+        let credits = if has_credits { format!("  credits {}", item.credits) } else { String::new() };
         let mut text = format!("{what:<40} {}", frames::ids(frame));
         let _ = write!(text, " {:>5} B{credits}{broken}", frame.len_bytes());
         text

@@ -74,7 +74,7 @@ read_share = 0.5
 "#;
 
 /// One read at a time by FCoE.
-const FCOE: &str = r#"
+pub(crate) const FCOE: &str = r#"
 [run]
 duration = "1ms"
 warmup = "0s"
@@ -341,7 +341,8 @@ probability = 0.004
 #[needs("tshark")]
 #[test]
 fn every_line_of_an_ethernet_link_is_a_frame_of_the_capture() {
-    let written = ethernet(&format!("{PFC}{FAULTS}"), "server-tor");
+    let text = PFC.replace("512KiB", "16KiB");
+    let written = ethernet(&format!("{text}{FAULTS}"), "server-tor");
     let chosen = [
         "tcp.seq",
         "tcp.ack",
@@ -520,6 +521,23 @@ fn flow_control_packets_have_the_total_of_the_packets_before() {
         }
     }
     assert!(checked > 100, "{checked}");
+}
+
+/// Frames with a mark (CE) are those that the switch has marked when they entered the queue of the
+/// link, apart from those that still wait at the end.
+#[test]
+fn marked_frames_are_those_of_the_results() {
+    let text = PFC.replace("pfc = 3\n", "ecn = { from = \"30KB\" }\n");
+    let text = text.replace("vlan = 100 }", "vlan = 100, tcp = { ecn = true } }");
+    let text =
+        text.replace("3260\"] }", "3260\"], tcp = { ecn = true } }").replace("read_share = 0.5", "read_share = 1.0");
+    let Written { timeline, results, .. } = ethernet(&text, "server-tor");
+    let link = results.ethernet_links.iter().find(|link| link.name == "server-tor").unwrap();
+    let is_marked = |line: &&Line<'_>| line.is_sent() && line.text.ends_with("  CE");
+    let shown = lines(&timeline).iter().filter(is_marked).filter(|line| !line.forward).count() as u64;
+    let marked = link.backward.marked_frames;
+    assert!(shown > 20 && shown <= marked && marked - shown < 200, "{shown} of {marked}");
+    assert!(timeline.contains("  ECT") && timeline.contains("ECE"));
 }
 
 /// Losses of a link are those of the results, with their reasons.

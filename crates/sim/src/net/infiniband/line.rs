@@ -175,6 +175,11 @@ impl Line {
         }
     }
 
+    /// Returns the number of data lanes.
+    pub fn data_lanes(&self) -> u8 {
+        self.data_lanes
+    }
+
     /// Returns the packets of a lane that were sent.
     pub fn packets_of(&self, lane: u8) -> u64 {
         self.lanes[usize::from(lane)].packets
