@@ -33,6 +33,7 @@ mod no_allocation;
 mod out_of_band;
 mod requests;
 mod requests_captures;
+mod requests_planes;
 mod requests_tables;
 mod requests_zones;
 mod results_drops;

@@ -41,7 +41,7 @@ read_share = 1.0
 "#;
 
 /// A fast array behind a switch whose lossless priority pauses it, because the host's link is slow.
-const PFC: &str = r#"
+pub(crate) const PFC: &str = r#"
 [run]
 duration = "30ms"
 warmup = "0s"
@@ -116,7 +116,7 @@ read_share = 1.0
 "#;
 
 /// One read at a time by SRP.
-const SRP: &str = r#"
+pub(crate) const SRP: &str = r#"
 [run]
 duration = "100us"
 warmup = "0s"
