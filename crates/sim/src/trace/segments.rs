@@ -10,8 +10,8 @@ use sanloom_wire::iscsi::{Bhs, Head, Header};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Directions of connections whose positions are kept, more than a lab has at a time. Those of the
-/// oldest connections are forgotten first.
+/// Directions of connections whose positions are kept, more than a lab has at a time. The oldest
+/// connections are forgotten first.
 const MAX_DIRECTIONS: usize = 1 << 16;
 
 /// Texts of segments, with the highest position of each direction of a connection.

@@ -128,7 +128,7 @@ fn a_link_reset_takes_two_words_and_restores_the_lost_credits() {
 
 #[test]
 fn a_virtual_link_has_frames_without_fill_words_and_credits() {
-    let text = trace(&labs::lab(crate::trace_planes::FCOE), "virtual");
+    let text = trace(&labs::lab(labs::planes::FCOE), "virtual");
     for what in ["  FLOGI  ", "  FLOGI: LS_ACC  ", "  FCP_CMND READ(10) ", "  FCP_RSP GOOD  "] {
         assert!(text.contains(what), "no {what} in\n{text}");
     }
