@@ -17,8 +17,8 @@
 
 use crate::apply::ApplyReport;
 use crate::fcoe::{FcoeAnswer, FcoeRequest};
-use crate::view::View;
 use crate::view::build::{LiveWhich, Which};
+use crate::view::{PlaneWhich, View};
 use crate::volume::VolumeAction;
 use crate::zone_database::Edit;
 use crate::zoning::{ZonePreview, ZoneStatus};
@@ -141,6 +141,8 @@ pub enum ShowTable {
     Fabric(Which),
     /// A table that only a running instance has.
     Live(LiveWhich),
+    /// A table of the planes of the lab.
+    Plane(PlaneWhich),
 }
 
 /// Operation on the zones of a switch. The field `do` contains its kind.

@@ -6,11 +6,13 @@
 //! direction, exchange and offset. The same lab therefore gives the same capture, and a frame looks
 //! the same on every link of its route.
 
-mod ethernet;
-mod fcip;
-mod fcoe;
-mod infiniband;
+pub(crate) mod ethernet;
+pub(crate) mod fcip;
+pub(crate) mod fcoe;
+pub(crate) mod infiniband;
 
+use crate::net::ethernet::ObservedKind as OnEthernet;
+use crate::net::infiniband::ObservedKind as OnInfiniband;
 use crate::net::{FrameRef, Observed, ObservedKind};
 use crate::results::Names;
 use crate::world::{Owner, World};
@@ -176,24 +178,26 @@ impl Capture {
         }
         for item in world.net.ethernet.observed() {
             let Some(Some(interface)) = self.on_ethernet.get(item.line as usize / 2).copied() else { continue };
-            if !self.window.holds(world, item.start_ps) {
+            let OnEthernet::Frame { packet, .. } = &item.kind else { continue };
+            if !self.window.holds(world, item.at_ps) {
                 continue;
             }
-            let Some(bytes) = ethernet::frame(world, &self.vlans, item) else { continue };
+            let Some(bytes) = ethernet::frame(world, &self.vlans, item.line, packet) else { continue };
             let (number, backward) = (self.next, !item.line.is_multiple_of(2));
             self.next += 1;
-            let (start_ps, crc_error) = (item.start_ps, item.packet.is_corrupt());
+            let (start_ps, crc_error) = (item.at_ps, packet.is_corrupt());
             self.pending.push(Reverse(Pending { start_ps, number, interface, backward, crc_error, bytes }));
         }
         for item in world.net.infiniband.observed() {
             let Some(Some(interface)) = self.on_infiniband.get(item.line as usize / 2).copied() else { continue };
-            if !self.window.holds(world, item.start_ps) {
+            let OnInfiniband::Packet { packet, .. } = &item.kind else { continue };
+            if !self.window.holds(world, item.at_ps) {
                 continue;
             }
-            let Some(bytes) = infiniband::record(world, item) else { continue };
+            let Some(bytes) = infiniband::record(world, item.at_ps, packet) else { continue };
             let (number, backward) = (self.next, !item.line.is_multiple_of(2));
             self.next += 1;
-            let (start_ps, crc_error) = (item.start_ps, item.packet.is_corrupt());
+            let (start_ps, crc_error) = (item.at_ps, packet.is_corrupt());
             self.pending.push(Reverse(Pending { start_ps, number, interface, backward, crc_error, bytes }));
         }
         // A frame begins when it is put on its line or later, so no future frame begins before the

@@ -10,6 +10,7 @@ pub mod build;
 mod fabric;
 mod live;
 mod node;
+mod plane;
 mod port;
 mod zone;
 
@@ -17,6 +18,10 @@ pub use adapter::{AdapterPortRow, AdapterRow, FdmiView};
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
 pub use live::{CaptureRow, CapturesView, CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
 pub use node::{Attachment, NodeKind, NodeRow, NodesView};
+pub use plane::{
+    ChannelRow, ChannelsView, ConnectionRow, ConnectionsView, EthernetPortRow, EthernetSwitchRow, EthernetView,
+    InfinibandPortRow, InfinibandView, LinkRow, LinksView, Plane, PlaneWhich,
+};
 pub use port::{Dark, FcipRow, FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
@@ -85,6 +90,16 @@ pub enum Table {
     Paths(PathsView),
     /// iSCSI sessions.
     Sessions(SessionsView),
+    /// The links of all planes.
+    Links(LinksView),
+    /// Ethernet switches, ports and interfaces.
+    Ethernet(EthernetView),
+    /// TCP connections.
+    Connections(ConnectionsView),
+    /// Ports of InfiniBand.
+    Infiniband(InfinibandView),
+    /// SRP channels.
+    Channels(ChannelsView),
 }
 
 impl View {

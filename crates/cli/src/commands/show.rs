@@ -2,8 +2,8 @@
 
 use crate::instance;
 use sanloom_api::control::{Answer, Request, ShowTable};
-use sanloom_api::view::View;
 use sanloom_api::view::build::LiveWhich;
+use sanloom_api::view::{PlaneWhich, View};
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
 use sanloom_console::outputs::{Json, Sets};
@@ -94,6 +94,17 @@ enum What {
     Sessions,
     /// Counters of virtual disks and back ends (with --live)
     Stats,
+    /// The links of all planes: ends, rate, state
+    Links,
+    /// Ethernet switches with their memory; ports and interfaces with frames, pauses, marks, queues
+    /// and discards
+    Ethernet,
+    /// TCP connections of iSCSI and FCIP: state, windows, round-trip time, repeated segments
+    Connections,
+    /// InfiniBand ports: LIDs, packets, credit of each lane, waits for credit, discards
+    Infiniband,
+    /// SRP channels: requests, responses, bytes moved by RDMA
+    Channels,
 }
 
 /// Shows a table.
@@ -116,6 +127,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let view = match args.what.which() {
         _ if is_live => live(&lab, args)?,
         ShowTable::Fabric(which) => tables::of(&run::world_at(&lab, args.at)?, which, on),
+        ShowTable::Plane(which) => tables::of_planes(&run::world_at(&lab, args.at)?, which),
         ShowTable::Live(_) => {
             return Err(Failure::usage("a simulation has no such table; use --live with a running instance"));
         }
@@ -207,6 +219,11 @@ impl What {
             What::Paths => return ShowTable::Live(LiveWhich::Paths),
             What::Sessions => return ShowTable::Live(LiveWhich::Sessions),
             What::Stats => return ShowTable::Live(LiveWhich::Stats),
+            What::Links => return ShowTable::Plane(PlaneWhich::Links),
+            What::Ethernet => return ShowTable::Plane(PlaneWhich::Ethernet),
+            What::Connections => return ShowTable::Plane(PlaneWhich::Connections),
+            What::Infiniband => return ShowTable::Plane(PlaneWhich::Infiniband),
+            What::Channels => return ShowTable::Plane(PlaneWhich::Channels),
         };
         ShowTable::Fabric(which)
     }

@@ -1,7 +1,9 @@
 //! Frames of Ethernet as bytes: pause frames, and segments of TCP that carry iSCSI or FCIP.
 
+use crate::fcip as fcip_link;
 use crate::iscsi::Seen;
-use crate::net::ethernet::{LONGEST_QUANTA, ObservedPacket, Packet};
+use crate::net::ethernet::{LONGEST_QUANTA, PRIORITIES, Packet};
+use crate::net::fcoe::SeenFrame;
 use crate::tcp::TUNNEL_FLOWS;
 use crate::world::World;
 use sanloom_fc::config::VlanNumbers;
@@ -18,21 +20,58 @@ const ISCSI_PORT: u16 = 3260;
 /// Don't fragment.
 const WHOLE: u16 = 0x4000;
 
-/// Returns a frame from the destination address on, without FCS. `None` for a frame that is none of
-/// the lab's own protocols.
-pub(super) fn frame(world: &World, vlans: &VlanNumbers, item: &ObservedPacket) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    if let Some((named, stop)) = item.packet.paused() {
-        pause(item.line, named, stop, &mut out);
-    } else if item.packet.is_fcoe() {
-        super::fcoe::frame(world, vlans, &item.packet, &mut out)?;
-    } else if item.packet.flow & TUNNEL_FLOWS != 0 {
-        let fcip = world.fcip.as_ref()?;
-        let seen = fcip.seen(&item.packet, &|unit| super::fcip::unit(world, unit))?;
-        segment(vlans, &item.packet, &of_tunnel(&seen), &mut out);
+/// Contents of a frame.
+pub(crate) enum Contents<'a> {
+    /// A pause frame: the priorities that it names, and those of them that it stops.
+    Pause { named: u8, stop: u8 },
+    /// A frame of FCoE or FIP.
+    Fcoe(&'a SeenFrame),
+    /// A segment of an FCIP link.
+    Tunnel(fcip_link::Seen<'a>),
+    /// A segment of an iSCSI session.
+    Session(Seen<'a>),
+}
+
+/// Returns the contents of a frame. `None` for a frame that is none of the lab's own protocols, and
+/// for one whose contents are not kept.
+pub(crate) fn contents<'a>(world: &'a World, packet: &Packet) -> Option<Contents<'a>> {
+    if let Some((named, stop)) = packet.paused() {
+        Some(Contents::Pause { named, stop })
+    } else if packet.is_fcoe() {
+        world.net.fc.fcoe.seen(packet).map(Contents::Fcoe)
+    } else if packet.flow & TUNNEL_FLOWS != 0 {
+        let seen = world.fcip.as_ref()?.seen(packet, &|unit| super::fcip::unit(world, unit))?;
+        Some(Contents::Tunnel(seen))
     } else {
-        let iscsi = world.iscsi.as_ref()?;
-        segment(vlans, &item.packet, &of_session(&iscsi.seen(&item.packet)?), &mut out);
+        world.iscsi.as_ref()?.seen(packet).map(Contents::Session)
+    }
+}
+
+/// Returns the tag of a frame with these contents.
+pub(crate) fn tag(world: &World, vlans: &VlanNumbers, packet: &Packet, contents: &Contents<'_>) -> Option<VlanTag> {
+    let has_tag = match contents {
+        Contents::Pause { .. } | Contents::Tunnel(_) => false,
+        Contents::Fcoe(seen) => world.lab.links[seen.lane as usize / 2].fcoe.is_some_and(|config| config.has_tag()),
+        Contents::Session(seen) => seen.plan.tag.is_some(),
+    };
+    has_tag.then(|| VlanTag {
+        priority: packet.priority(),
+        drop_eligible: false,
+        vlan: vlans.vlan(packet.vlan()).unwrap_or(0),
+    })
+}
+
+/// Returns a frame on a line from the destination address on, without FCS. `None` for a frame
+/// without [`contents`].
+pub(super) fn frame(world: &World, vlans: &VlanNumbers, line: u32, packet: &Packet) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let contents = contents(world, packet)?;
+    let tag = tag(world, vlans, packet, &contents);
+    match &contents {
+        Contents::Pause { named, stop } => pause(line, *named, *stop, &mut out),
+        Contents::Fcoe(seen) => super::fcoe::frame(world, tag, packet, seen, &mut out)?,
+        Contents::Tunnel(seen) => segment(tag, packet, &of_tunnel(seen), &mut out),
+        Contents::Session(seen) => segment(tag, packet, &of_session(seen), &mut out),
     }
     out.resize(out.len().max(MIN_FRAME_BYTES), 0);
     Some(out)
@@ -44,38 +83,59 @@ pub(super) fn mac(interface: u16) -> MacAddr {
     MacAddr([0x02, 0, 0, 0, high, low])
 }
 
+/// Returns the time of each priority in a pause frame that stops the priorities of a mask.
+pub(crate) fn quanta(stop: u8) -> [u16; PRIORITIES] {
+    std::array::from_fn(|priority| if stop & 1 << priority != 0 { LONGEST_QUANTA as u16 } else { 0 })
+}
+
 /// Appends a pause frame of the sender of a line.
 fn pause(line: u32, named: u8, stop: u8, out: &mut Vec<u8>) {
     let [_, a, b, c] = line.to_be_bytes();
-    let quanta = |priority: usize| if stop & 1 << priority != 0 { LONGEST_QUANTA as u16 } else { 0 };
-    PriorityPause { named, quanta: std::array::from_fn(quanta) }.emit(MacAddr([0x02, 0, 1, a, b, c]), out);
+    PriorityPause { named, quanta: quanta(stop) }.emit(MacAddr([0x02, 0, 1, a, b, c]), out);
 }
 
 /// A segment and its connection.
-pub(super) struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     /// Address of the end that has opened the connection, and of the other one.
     ends: [SocketAddrV4; 2],
     /// Number of the connection, which decides its initial sequence numbers.
-    connection: u64,
-    from_opener: bool,
-    has_tag: bool,
-    segment: &'a Segment,
+    pub connection: u64,
+    /// The end that has opened the connection has sent it.
+    pub from_opener: bool,
+    pub segment: &'a Segment,
     payload: &'a [u8],
 }
 
+impl Shown<'_> {
+    /// Addresses of the sender and of the receiver.
+    pub fn way(&self) -> [SocketAddrV4; 2] {
+        let [opener, other] = self.ends;
+        if self.from_opener { [opener, other] } else { [other, opener] }
+    }
+}
+
+/// Returns the ECN field of a segment in a packet, as the two bits of RFC 3168, section 5.
+pub(crate) fn ecn(packet: &Packet, segment: &Segment) -> u8 {
+    match (packet.has_congestion(), segment.ecn) {
+        (true, _) | (_, Ecn::Ce) => 3,
+        (_, Ecn::Ect) => 2,
+        (_, Ecn::NotEct) => 0,
+    }
+}
+
 /// Returns a segment of a session.
-pub(super) fn of_session<'a>(seen: &'a Seen<'a>) -> Shown<'a> {
+pub(crate) fn of_session<'a>(seen: &'a Seen<'a>) -> Shown<'a> {
     Shown {
         ends: addresses(seen),
         connection: seen.connection.into(),
         from_opener: seen.from_host,
-        has_tag: seen.plan.tag.is_some(),
         segment: seen.segment,
         payload: &seen.payload,
     }
 }
 
-fn of_tunnel<'a>(seen: &'a crate::fcip::Seen<'a>) -> Shown<'a> {
+/// Returns a segment of an FCIP link.
+pub(crate) fn of_tunnel<'a>(seen: &'a fcip_link::Seen<'a>) -> Shown<'a> {
     let [listens, connects] = seen.interfaces.map(|interface| {
         let [high, low] = interface.to_be_bytes();
         Ipv4Addr::new(10, 1, high, low)
@@ -85,7 +145,6 @@ fn of_tunnel<'a>(seen: &'a crate::fcip::Seen<'a>) -> Shown<'a> {
         ends: [SocketAddrV4::new(connects, own_port), SocketAddrV4::new(listens, fcip::PORT)],
         connection: u64::from(seen.connection) | 1 << 32,
         from_opener: seen.from_opener,
-        has_tag: false,
         segment: seen.segment,
         payload: &seen.payload,
     }
@@ -103,34 +162,24 @@ fn addresses(seen: &Seen<'_>) -> [SocketAddrV4; 2] {
     [SocketAddrV4::new([10, 0, own[0], own[1]].into(), own_port), portal]
 }
 
-fn segment(vlans: &VlanNumbers, packet: &Packet, seen: &Shown<'_>, out: &mut Vec<u8>) {
-    let vlan = vlans.vlan(packet.vlan()).unwrap_or(0);
-    let tag = seen.has_tag.then(|| VlanTag { priority: packet.priority(), drop_eligible: false, vlan });
+fn segment(tag: Option<VlanTag>, packet: &Packet, seen: &Shown<'_>, out: &mut Vec<u8>) {
     EtherHeader { to: mac(packet.to), from: mac(packet.from), tag, ether_type: EtherType::IPV4 }.emit(out);
     ip(packet, seen, out);
 }
 
 /// Appends the packet of IP of a segment.
 pub(super) fn ip(packet: &Packet, seen: &Shown<'_>, out: &mut Vec<u8>) {
-    let mut ends = seen.ends;
-    if !seen.from_opener {
-        ends.reverse();
-    }
+    let ends = seen.way();
     let Segment { position, ack, window, flags, .. } = *seen.segment;
     // Initial sequence numbers of both sides.
     let first = |from_opener: bool| mix(seen.connection << 1 | u64::from(from_opener)) as u32;
     let (own, peer) = (first(seen.from_opener), first(!seen.from_opener));
-    let ecn = match (packet.has_congestion(), seen.segment.ecn) {
-        (true, _) | (_, Ecn::Ce) => 3,
-        (_, Ecn::Ect) => 2,
-        (_, Ecn::NotEct) => 0,
-    };
     let in_sequence = |start: u32, position: u64| start.wrapping_add(position as u32);
     let packet = TcpPacket {
         ip: Ipv4Header {
             source: ends[0].ip().octets(),
             destination: ends[1].ip().octets(),
-            service: ecn,
+            service: ecn(packet, seen.segment),
             identification: mix(position ^ ack << 32) as u16,
             fragment: WHOLE,
             time_to_live: 64,

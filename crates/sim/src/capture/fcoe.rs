@@ -7,8 +7,8 @@ use super::contents;
 use super::ethernet::mac;
 use crate::net::End;
 use crate::net::ethernet::Packet;
+use crate::net::fcoe::SeenFrame;
 use crate::world::World;
-use sanloom_fc::config::VlanNumbers;
 use sanloom_wire::crc::crc_bytes;
 use sanloom_wire::delimiter::Eof;
 use sanloom_wire::els::{Els, LsAcc};
@@ -18,15 +18,19 @@ use sanloom_wire::fip::{Descriptor, Fip, FipFrame, LinkService, Operation, flag}
 use sanloom_wire::sw_ils::{SwAcc, SwIls};
 use sanloom_wire::{FCtl, FcId, Frame, Message, Payload};
 
-/// Appends the frame of a packet. `None` if the contents of the packet are not known.
-pub(super) fn frame(world: &World, vlans: &VlanNumbers, packet: &Packet, out: &mut Vec<u8>) -> Option<()> {
-    let seen = world.net.fc.fcoe.seen(packet)?;
-    let link = &world.lab.links[seen.lane as usize / 2];
-    let tag = link.fcoe.filter(|config| config.has_tag()).map(|_| VlanTag {
-        priority: packet.priority(),
-        drop_eligible: false,
-        vlan: vlans.vlan(packet.vlan()).unwrap_or(0),
-    });
+/// Returns whether a frame travels in FIP.
+pub(crate) fn is_fip(seen: &SeenFrame) -> bool {
+    matches!(&seen.message, Some((whole, _, 1)) if for_fip(whole).is_some())
+}
+
+/// Appends the frame of a packet with these contents. `None` if its bytes are not known.
+pub(super) fn frame(
+    world: &World,
+    tag: Option<VlanTag>,
+    packet: &Packet,
+    seen: &SeenFrame,
+    out: &mut Vec<u8>,
+) -> Option<()> {
     let lane = &world.net.fc.lanes()[seen.lane as usize];
     let map = fc_map(world, [lane.from, lane.to]);
     if let Some((whole, _, 1)) = &seen.message

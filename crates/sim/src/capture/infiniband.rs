@@ -1,11 +1,12 @@
 //! Packets of InfiniBand as ERF records.
 
 use crate::infiniband::{Form, OF_IPOIB, Seen};
-use crate::net::infiniband::ObservedPacket;
+use crate::net::infiniband::Packet;
+use crate::tcp::OnInfiniband;
 use crate::world::World;
 use sanloom_transport::infiniband::rc::packet::{Operation, Request, Response};
 use sanloom_wire::ether::EtherType;
-use sanloom_wire::infiniband::{Bth, Extended, Lrh, Packet, VCRC_BYTES};
+use sanloom_wire::infiniband::{Bth, Extended, Lrh, Packet as Encoded, VCRC_BYTES};
 use sanloom_wire::pcapng::erf_infiniband;
 
 /// Number of the first queue pair: those of management come before.
@@ -16,17 +17,43 @@ const DEFAULT_KEY: u16 = 0xffff;
 const MEMORY_KEY: u32 = 1;
 /// Q_Key of the queue pairs of datagrams, as the driver of Linux chooses it for broadcasts.
 const IPOIB_QUEUE_KEY: u32 = 0x0b1b;
-/// Returns the record of a packet. `None` for a packet that is none of the lab's own protocols.
-pub(super) fn record(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
-    let bytes = match item.packet.pair() & OF_IPOIB {
-        0 => packet(item, &world.srp.as_ref()?.seen(&item.packet)?, DEFAULT_KEY),
-        _ => of_ipoib(world, item)?,
-    };
-    Some(erf_infiniband(item.start_ps / 1_000, &bytes))
+
+/// Contents of a packet.
+pub(crate) enum Contents {
+    /// A packet of an SRP channel.
+    Srp(Seen),
+    /// A packet of IPoIB: a datagram, or a part of a message of a connection.
+    Ipoib(OnInfiniband),
 }
 
-fn packet(item: &ObservedPacket, seen: &Seen, key: u16) -> Vec<u8> {
-    let reference = &item.packet;
+/// Returns the contents of a packet. `None` for a packet that is none of the lab's own protocols,
+/// and for one whose contents are not kept.
+pub(crate) fn contents(world: &World, packet: &Packet) -> Option<Contents> {
+    match packet.pair() & OF_IPOIB {
+        0 => world.srp.as_ref()?.seen(packet).map(Contents::Srp),
+        _ => world.iscsi.as_ref()?.on_infiniband(packet).map(Contents::Ipoib),
+    }
+}
+
+/// Returns the bytes of a packet with these contents, from the LRH to the VCRC, which is right.
+pub(crate) fn bytes(world: &World, reference: &Packet, contents: &Contents) -> Option<Vec<u8>> {
+    match contents {
+        Contents::Srp(seen) => Some(packet(reference, seen, DEFAULT_KEY)),
+        Contents::Ipoib(carried) => of_ipoib(world, reference, carried),
+    }
+}
+
+/// Returns the record of a packet. `None` for a packet without [`contents`].
+pub(super) fn record(world: &World, start_ps: u64, packet: &Packet) -> Option<Vec<u8>> {
+    let mut bytes = bytes(world, packet, &contents(world, packet)?)?;
+    if packet.is_corrupt() {
+        let sum = bytes.len() - VCRC_BYTES;
+        bytes[sum..].iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    Some(erf_infiniband(start_ps / 1_000, &bytes))
+}
+
+fn packet(reference: &Packet, seen: &Seen, key: u16) -> Vec<u8> {
     let (psn, ack) = match seen.form {
         Form::Request(Request { psn, ack, .. }) => (psn.get(), ack),
         Form::Response(Response { psn, .. }) => (psn.get(), false),
@@ -40,7 +67,7 @@ fn packet(item: &ObservedPacket, seen: &Seen, key: u16) -> Vec<u8> {
         Form::Response(Response { kind, .. }) => extended.aeth = Some((kind.syndrome(), seen.completed & 0xff_ffff)),
         Form::Request(_) | Form::Datagram(_) => {}
     }
-    let packet = Packet {
+    let packet = Encoded {
         lrh: Lrh { lane: reference.lane(), level: reference.level(), to: reference.to, from: reference.from },
         grh: None,
         bth: Bth {
@@ -57,17 +84,12 @@ fn packet(item: &ObservedPacket, seen: &Seen, key: u16) -> Vec<u8> {
     };
     let mut bytes = Vec::new();
     packet.emit(&mut bytes);
-    if reference.is_corrupt() {
-        let sum = bytes.len() - VCRC_BYTES;
-        bytes[sum..].iter_mut().for_each(|byte| *byte = !*byte);
-    }
     bytes
 }
 
 /// Returns a packet of IPoIB: a datagram, or a part of a message of a connection.
-fn of_ipoib(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
+fn of_ipoib(world: &World, reference: &Packet, carried: &OnInfiniband) -> Option<Vec<u8>> {
     let iscsi = world.iscsi.as_ref()?;
-    let carried = iscsi.on_infiniband(&item.packet)?;
     let mut message = vec![];
     if carried.part.as_ref().is_none_or(|(seen, _)| seen.ip.is_some()) {
         let seen = iscsi.seen_with(&carried.frame, &carried.segment)?;
@@ -76,15 +98,15 @@ fn of_ipoib(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
         message.extend([0, 0]);
         super::ethernet::ip(&carried.frame, &super::ethernet::of_session(&seen), &mut message);
     }
-    if let Some((mut seen, start)) = carried.part {
+    if let Some((seen, start)) = &carried.part {
+        let mut seen = seen.clone();
         if let Form::Request(request) = seen.form {
-            let start = (start as usize).min(message.len());
+            let start = (*start as usize).min(message.len());
             seen.payload = message[start..].iter().copied().take(request.length as usize).collect();
         }
-        return Some(packet(item, &seen, carried.key));
+        return Some(packet(reference, &seen, carried.key));
     }
-    let reference = &item.packet;
-    let datagram = Packet {
+    let datagram = Encoded {
         lrh: Lrh { lane: reference.lane(), level: reference.level(), to: reference.to, from: reference.from },
         grh: None,
         bth: Bth {
@@ -100,9 +122,5 @@ fn of_ipoib(world: &World, item: &ObservedPacket) -> Option<Vec<u8>> {
     };
     let mut bytes = Vec::new();
     datagram.emit(&mut bytes);
-    if reference.is_corrupt() {
-        let sum = bytes.len() - VCRC_BYTES;
-        bytes[sum..].iter_mut().for_each(|byte| *byte = !*byte);
-    }
     Some(bytes)
 }

@@ -90,11 +90,17 @@ impl Direction {
         }
     }
 
-    /// Returns `length` bytes of the stream from `position` on; `None` if they were not kept.
-    fn bytes(&self, position: u64, length: u32, render: &dyn Fn(&Unit) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+    /// Returns `length` bytes of the stream from `position` on, and the units that begin there;
+    /// `None` if they were not kept.
+    fn bytes(
+        &self,
+        position: u64,
+        length: u32,
+        render: &dyn Fn(&Unit) -> Option<Vec<u8>>,
+    ) -> Option<(Vec<u8>, Vec<&Unit>)> {
         let kept = self.kept.as_ref()?;
         let until = position + u64::from(length);
-        let mut out = Vec::with_capacity(length as usize);
+        let (mut out, mut begun) = (Vec::with_capacity(length as usize), Vec::new());
         let first = kept.partition_point(|(end, _)| *end <= position);
         for (end, unit) in kept.iter().skip(first) {
             let bytes = render(unit)?;
@@ -104,8 +110,11 @@ impl Direction {
             }
             let range = position.max(start) - start..until.min(*end) - start;
             out.extend_from_slice(&bytes[range.start as usize..range.end as usize]);
+            if start >= position {
+                begun.push(unit);
+            }
         }
-        (out.len() == length as usize).then_some(out)
+        (out.len() == length as usize).then_some((out, begun))
     }
 }
 
@@ -145,6 +154,8 @@ pub struct Seen<'a> {
     pub segment: &'a Segment,
     /// Its payload.
     pub payload: Vec<u8>,
+    /// Units that begin in the payload.
+    pub begun: Vec<&'a Unit>,
 }
 
 /// All FCIP links of a lab.
@@ -371,15 +382,15 @@ impl Fcip {
         let segment = self.stacks.segment(packet)?;
         let from_opener = end.is_multiple_of(2);
         let is_current = tunnel.end == end & !1;
-        let payload = match segment.length {
-            0 => Vec::new(),
+        let (payload, begun) = match segment.length {
+            0 => (Vec::new(), Vec::new()),
             length if is_current => {
                 tunnel.directions[usize::from(from_opener)].bytes(segment.position, length, render)?
             }
             _ => return None,
         };
         let interfaces = tunnel.plan.interfaces;
-        Some(Seen { interfaces, connection: end / 2, from_opener, segment, payload })
+        Some(Seen { interfaces, connection: end / 2, from_opener, segment, payload, begun })
     }
 
     /// Forgets segments that have arrived or were lost.

@@ -66,6 +66,7 @@ use sanloom_scsi::iscsi::target::Directory;
 use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::time::Instant;
 use sanloom_transport::tcp::{Connection, Segment};
+use sanloom_wire::iscsi::Bhs;
 use sanloom_wire::lun::LunBytes;
 use std::collections::VecDeque;
 
@@ -226,6 +227,8 @@ pub struct Seen<'a> {
     pub segment: &'a Segment,
     /// Its payload.
     pub payload: Vec<u8>,
+    /// Basic header segments of the PDUs that begin in the payload.
+    pub begun: Vec<Bhs>,
 }
 
 /// The parts of a lab during one call.
@@ -433,7 +436,8 @@ impl Iscsi {
         // The SYN has position 0.
         let payload = state.sent.bytes(segment.position, segment.length)?;
         let plan = &self.sessions[state.session as usize].plan;
-        Some(Seen { plan, connection: end / 2, from_host: connection::is_host(end), segment, payload })
+        let begun = state.sent.begun(segment.position, segment.length);
+        Some(Seen { plan, connection: end / 2, from_host: connection::is_host(end), segment, payload, begun })
     }
 
     /// Forgets segments that have arrived or were lost.

@@ -75,19 +75,28 @@ impl Stream {
     /// Returns `length` bytes of the stream from `position` on, as they are on the wire. Data of
     /// commands are a pattern. `None` if the stream does not keep them.
     pub fn bytes(&self, position: u64, length: u32) -> Option<Vec<u8>> {
-        let kept = self.kept.as_ref()?;
+        self.kept.as_ref()?;
         let until = position + u64::from(length);
         let mut out = Vec::with_capacity(length as usize);
-        let first = kept.partition_point(|(pdu, _)| pdu.end <= position);
-        for (pdu, layout) in kept.iter().skip(first) {
-            let start = pdu.end - self::length(&pdu.bhs, *layout);
-            if start >= until {
-                break;
-            }
+        for (start, pdu, layout) in self.kept_in(position, until) {
             let range = position.max(start) - start..until.min(pdu.end) - start;
-            render::pdu(pdu, *layout, range.start as usize..range.end as usize, &mut out);
+            render::pdu(pdu, layout, range.start as usize..range.end as usize, &mut out);
         }
         (out.len() == length as usize).then_some(out)
+    }
+
+    /// Returns the headers of the kept PDUs that begin within `length` bytes from `position` on.
+    pub fn begun(&self, position: u64, length: u32) -> Vec<Bhs> {
+        let kept = self.kept_in(position, position + u64::from(length));
+        kept.filter(|(start, ..)| *start >= position).map(|(_, pdu, _)| pdu.bhs).collect()
+    }
+
+    /// Iterates over the kept PDUs of a part of the stream, with the position of each.
+    fn kept_in(&self, position: u64, until: u64) -> impl Iterator<Item = (u64, &Pdu, Layout)> {
+        let first = self.kept.as_ref().map_or(0, |kept| kept.partition_point(|(pdu, _)| pdu.end <= position));
+        let kept = self.kept.iter().flatten().skip(first);
+        let placed = kept.map(|(pdu, layout)| (pdu.end - length(&pdu.bhs, *layout), pdu, *layout));
+        placed.take_while(move |(start, ..)| *start < until)
     }
 
     /// Returns the position after the last PDU.

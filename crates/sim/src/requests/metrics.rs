@@ -4,7 +4,7 @@ use crate::view;
 use crate::world::{World, operator};
 use sanloom_api::metrics::{Sheet, labels};
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{PortRow, SwitchRow, Table};
+use sanloom_api::view::{EthernetPortRow, InfinibandPortRow, PlaneWhich, PortRow, SwitchRow, Table};
 
 /// Returns all metrics as text.
 pub(super) fn text(world: &World) -> String {
@@ -17,6 +17,12 @@ pub(super) fn text(world: &World) -> String {
     }
     if let Table::Switch(table) = view::of(world, Which::Switch, None).table {
         switches(&mut sheet, &table.switches);
+    }
+    if let Table::Ethernet(table) = view::of_planes(world, PlaneWhich::Ethernet).table {
+        ethernet(&mut sheet, &table.ports);
+    }
+    if let Table::Infiniband(table) = view::of_planes(world, PlaneWhich::Infiniband).table {
+        infiniband(&mut sheet, &table.ports);
     }
     let rules = operator::state(world).map(operator::Operator::rules).unwrap_or_default().rules;
     let injected = rules.iter().map(|rule| {
@@ -62,4 +68,52 @@ fn switches(sheet: &mut Sheet, rows: &[SwitchRow]) {
         "Logins that were rejected",
         rows.iter().map(|row| (of(row), row.logins_rejected)),
     );
+}
+
+/// Adds the metrics of Ethernet, if the lab has it.
+fn ethernet(sheet: &mut Sheet, rows: &[EthernetPortRow]) {
+    if rows.is_empty() {
+        return;
+    }
+    let of = |row: &EthernetPortRow, more: &[(&str, &str)]| {
+        labels(&[&[("link", &*row.link), ("port", &*row.port)], more].concat())
+    };
+    let each = |value: fn(&EthernetPortRow) -> u64| rows.iter().map(move |row| (of(row, &[]), value(row)));
+    let up = rows.iter().map(|row| (of(row, &[]), f64::from(row.light)));
+    sheet.gauge("ethernet_port_up", "The link of the port is up", up);
+    sheet.counter("ethernet_port_sent_frames", "Frames sent, without pause frames", each(|row| row.frames_sent));
+    sheet.counter("ethernet_port_sent_bytes", "Bytes of the frames sent, with FCS", each(|row| row.bytes_sent));
+    sheet.counter("ethernet_port_sent_pauses", "Pause frames sent", each(|row| row.pauses_sent));
+    sheet.counter(
+        "ethernet_port_marked_frames",
+        "Frames marked in the queue of the port",
+        each(|row| row.marked_frames),
+    );
+    let queued = rows.iter().map(|row| (of(row, &[]), row.queued_bytes as f64));
+    sheet.gauge("ethernet_port_queued_bytes", "Bytes that wait for the line", queued);
+    let drops = rows
+        .iter()
+        .flat_map(|row| row.discards.iter().map(|(reason, frames)| (of(row, &[("reason", reason)]), *frames)));
+    sheet.counter("ethernet_port_dropped_frames", "Frames lost on the way to the port or at it, by reason", drops);
+}
+
+/// Adds the metrics of InfiniBand, if the lab has it.
+fn infiniband(sheet: &mut Sheet, rows: &[InfinibandPortRow]) {
+    if rows.is_empty() {
+        return;
+    }
+    let of = |row: &InfinibandPortRow, more: &[(&str, &str)]| {
+        labels(&[&[("link", &*row.link), ("port", &*row.port)], more].concat())
+    };
+    let each = |value: fn(&InfinibandPortRow) -> u64| rows.iter().map(move |row| (of(row, &[]), value(row)));
+    let up = rows.iter().map(|row| (of(row, &[]), f64::from(row.light)));
+    sheet.gauge("infiniband_port_up", "The link of the port is up", up);
+    sheet.counter("infiniband_port_sent_packets", "Packets sent", each(|row| row.packets_sent));
+    sheet.counter("infiniband_port_sent_bytes", "Bytes of the packets sent", each(|row| row.bytes_sent));
+    let waits = each(|row| row.credit_waits);
+    sheet.counter("infiniband_port_credit_waits", "Times that no packet had credit", waits);
+    let drops = rows
+        .iter()
+        .flat_map(|row| row.discards.iter().map(|(reason, packets)| (of(row, &[("reason", reason)]), *packets)));
+    sheet.counter("infiniband_port_dropped_packets", "Packets lost on the way to the port or at it, by reason", drops);
 }

@@ -78,6 +78,7 @@ impl Requests {
                 Answer::View(View::new(&world.lab.name, view::run_s(world), Table::Captures(self.captures.view())))
             }
             Request::Show { table: ShowTable::Live(which), .. } => live_table(world, which),
+            Request::Show { table: ShowTable::Plane(which), .. } => Answer::View(view::of_planes(world, which)),
             Request::Volume { action: VolumeAction::Show { name } } => show_volumes(world, name.as_deref()),
             Request::Capture { link, file: Some(file) } => self.captures.start(world, &link, &file, sink),
             Request::Capture { link, file: None } => self.captures.stop(world, &link),

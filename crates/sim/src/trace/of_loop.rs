@@ -5,7 +5,7 @@
 //! then costs, beside its frames: arbitration and OPN, L + w; OPN up to the first frame, L + 2 w;
 //! CLS of both ports, L + w.
 
-use super::Length;
+use super::fibre_channel::{Length, WORD_BYTES};
 use crate::net::LoopTenancy;
 use crate::results::Names;
 use sanloom_fc::config::Node;
@@ -41,7 +41,7 @@ pub(super) struct LoopTimeline {
 }
 
 /// An event on a link of a loop.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq)]
 pub(super) enum LoopEvent {
     Frame,
     /// The port has won, and has arbitrated since.
@@ -82,7 +82,7 @@ impl LoopTimeline {
             names: pairs.collect(),
             port: config.ends.iter().find(of_loop)?.port,
             is_backward: config.ends[0].node == Node::Loop(number),
-            word_ps: (ps * super::WORD_BYTES, bytes),
+            word_ps: (ps * WORD_BYTES, bytes),
             round_ps: engine.round(0).ps(),
             cost_ps: engine.tenancy_cost(0, 1)?.ps(),
             login_credit: lab.loops[usize::from(number)].login_credit,

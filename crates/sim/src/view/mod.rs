@@ -1,13 +1,14 @@
 //! Tables of `sanloom show` for a simulated fabric at its current time.
 
 mod nodes;
+mod planes;
 mod ports;
 
 pub use sanloom_api::view::build::Which;
 
 use crate::world::World;
 use sanloom_api::view::build::{Shown, SwitchSeen};
-use sanloom_api::view::{Table, View};
+use sanloom_api::view::{PlaneWhich, Table, View};
 use sanloom_scsi::time::Instant;
 
 /// Returns a table of the current state of a world. `on` limits it to one switch of the lab, by
@@ -19,6 +20,11 @@ pub fn of(world: &World, which: Which, on: Option<u16>) -> View {
         _ => Table::Ports(ports::ports(world, &shown)),
     });
     View::new(&world.lab.name, run_s(world), table)
+}
+
+/// Returns a table of the planes of a world.
+pub fn of_planes(world: &World, which: PlaneWhich) -> View {
+    View::new(&world.lab.name, run_s(world), planes::table(world, which))
 }
 
 /// Returns the builder of tables.

@@ -8,7 +8,7 @@ use sanloom_wire::infiniband::{Packet, opcode};
 use std::collections::BTreeSet;
 
 /// A host and an array at a switch of InfiniBand.
-fn lab(rate: &str, ipoib: &str, more: &str, workload: &str) -> String {
+pub(crate) fn lab(rate: &str, ipoib: &str, more: &str, workload: &str) -> String {
     format!(
         r#"
 [run]

@@ -1,6 +1,6 @@
 //! The text timeline of a link.
 
-use crate::labs::{FABRIC, TINY, lab_with, link, watched};
+use crate::labs::{self, FABRIC, TINY, lab_with, link, watched};
 use sanloom_fc::san::Lab;
 use sanloom_sim::trace::Trace;
 use std::sync::Arc;
@@ -124,4 +124,13 @@ fn a_link_reset_takes_two_words_and_restores_the_lost_credits() {
         let next = next.expect("a frame after the reset");
         assert_eq!(next[next.len() - 1].parse::<u32>().ok(), credits.checked_sub(1), "{next:?} after {reply:?}");
     }
+}
+
+#[test]
+fn a_virtual_link_has_frames_without_fill_words_and_credits() {
+    let text = trace(&labs::lab(labs::planes::FCOE), "virtual");
+    for what in ["  FLOGI  ", "  FLOGI: LS_ACC  ", "  FCP_CMND READ(10) ", "  FCP_RSP GOOD  "] {
+        assert!(text.contains(what), "no {what} in\n{text}");
+    }
+    assert!(!text.contains("IDLE") && !text.contains("credits") && !text.contains("R_RDY"), "{text}");
 }

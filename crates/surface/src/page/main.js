@@ -8,6 +8,8 @@ import { events, objectView, overview, tables } from "./views.js";
 import { zones } from "./zones.js";
 
 const LIVE = [["overview", "Overview", overview], ["ports", "Ports", tables("ports")], ["zones", "Zones", zones], ["storage", "Storage", tables("luns", "groups", "nodes")], ["volumes", "Volumes", tables("volumes", "paths", "sessions", "stats")], ["events", "Events", events], ["packets", "Packets", packets], ["fabric", "Fabric", tables("switch", "fabric", "routes", "flogi", "ns", "fdmi", "injections", "captures", "counters")]];
+/** Tables of the planes that only a simulation has. */
+const SIMULATED = [...LIVE, ["planes", "Planes", tables("links", "ethernet", "connections", "infiniband", "channels")]];
 const RUN = [["overview", "Run", finished], ["results", "Results", results]];
 
 const app = { store: null, graph: null, me: null, page: null, views: LIVE, leave: [] };
@@ -137,6 +139,7 @@ async function start() {
     draw();
     return;
   }
+  if (app.me.kind === "simulated") app.views = SIMULATED;
   app.store = new Store();
   app.store.addEventListener("connection", (event) => connection(event.detail));
   // A paced run has ended: the page of its results is another one.

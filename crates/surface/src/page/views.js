@@ -83,7 +83,7 @@ export function overview(app) {
   return el("div", {}, el("div", { class: "beside" }, section("Map", bar, map.canvas), section("Nodes", mapTable(app))), section("Ports", links), section("Last events", eventTable(app, 50)));
 }
 
-const NAMES = { ports: "Ports", luns: "LUNs", groups: "Target port groups", nodes: "Ports of hosts and storage", volumes: "Volumes", paths: "Paths to back ends", sessions: "iSCSI sessions", stats: "Counters of volumes", switch: "Switches", fabric: "ISLs", routes: "Routes", flogi: "Logins", ns: "Name server", fdmi: "Registered adapters", injections: "Injected faults", captures: "Captures", counters: "Counters", zone: "Effective zones" };
+const NAMES = { ports: "Ports", luns: "LUNs", groups: "Target port groups", nodes: "Ports of hosts and storage", volumes: "Volumes", paths: "Paths to back ends", sessions: "iSCSI sessions", stats: "Counters of volumes", switch: "Switches", fabric: "ISLs", routes: "Routes", flogi: "Logins", ns: "Name server", fdmi: "Registered adapters", injections: "Injected faults", captures: "Captures", counters: "Counters", links: "Links", ethernet: "Ethernet", connections: "TCP connections", infiniband: "InfiniBand", channels: "SRP channels", zone: "Effective zones" };
 const LINKED = ["port", "link", "attached", "neighbour", "switch", "node", "owner", "storage", "host", "of", "to"];
 
 /** Rows of a view: its list, with nested lists opened where a row has one list of objects. */

@@ -28,6 +28,22 @@ pub enum State {
 }
 
 impl State {
+    /// Name of the state as the standard writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Closed => "CLOSED",
+            State::Listen => "LISTEN",
+            State::SynSent => "SYN-SENT",
+            State::SynReceived => "SYN-RECEIVED",
+            State::Established => "ESTABLISHED",
+            State::FinWait1 => "FIN-WAIT-1",
+            State::FinWait2 => "FIN-WAIT-2",
+            State::CloseWait => "CLOSE-WAIT",
+            State::Closing => "CLOSING",
+            State::LastAck => "LAST-ACK",
+            State::TimeWait => "TIME-WAIT",
+        }
+    }
     /// Returns true if the peer may send data.
     pub(super) fn receives(self) -> bool {
         matches!(self, State::Established | State::FinWait1 | State::FinWait2)

@@ -79,52 +79,33 @@ pub struct Bth {
     pub psn: u32,
 }
 
-/// Opcodes of BTH.
+/// Opcodes of BTH (IBA volume 1, 9.2.1): reliable connections, and datagrams (UD).
 pub mod opcode {
-    /// RC SEND first.
-    pub const SEND_FIRST: u8 = 0x00;
-    /// RC SEND middle.
-    pub const SEND_MIDDLE: u8 = 0x01;
-    /// RC SEND last.
-    pub const SEND_LAST: u8 = 0x02;
-    /// RC SEND only.
-    pub const SEND_ONLY: u8 = 0x04;
-    /// RC SEND last with immediate data.
-    pub const SEND_LAST_IMMEDIATE: u8 = 0x03;
-    /// RC SEND only with immediate data.
-    pub const SEND_ONLY_IMMEDIATE: u8 = 0x05;
-    /// RC RDMA WRITE first.
-    pub const WRITE_FIRST: u8 = 0x06;
-    /// RC RDMA WRITE middle.
-    pub const WRITE_MIDDLE: u8 = 0x07;
-    /// RC RDMA WRITE last.
-    pub const WRITE_LAST: u8 = 0x08;
-    /// RC RDMA WRITE last with immediate data.
-    pub const WRITE_LAST_IMMEDIATE: u8 = 0x09;
-    /// RC RDMA WRITE only.
-    pub const WRITE_ONLY: u8 = 0x0a;
-    /// RC RDMA WRITE only with immediate data.
-    pub const WRITE_ONLY_IMMEDIATE: u8 = 0x0b;
-    /// RC RDMA READ request.
-    pub const READ: u8 = 0x0c;
-    /// RC RDMA READ response first.
-    pub const DATA_FIRST: u8 = 0x0d;
-    /// RC RDMA READ response middle.
-    pub const DATA_MIDDLE: u8 = 0x0e;
-    /// RC RDMA READ response last.
-    pub const DATA_LAST: u8 = 0x0f;
-    /// RC RDMA READ response only.
-    pub const DATA_ONLY: u8 = 0x10;
-    /// RC acknowledgement.
-    pub const ACK: u8 = 0x11;
-    /// RC SEND last with invalidate.
-    pub const SEND_LAST_INVALIDATE: u8 = 0x16;
-    /// RC SEND only with invalidate.
-    pub const SEND_ONLY_INVALIDATE: u8 = 0x17;
-    /// UD SEND only.
-    pub const DATAGRAM: u8 = 0x64;
-    /// UD SEND only with immediate data.
-    pub const DATAGRAM_IMMEDIATE: u8 = 0x65;
+    use crate::codes::code_constants;
+    code_constants!(u8 {
+        SEND_FIRST = 0x00, "SEND First";
+        SEND_MIDDLE = 0x01, "SEND Middle";
+        SEND_LAST = 0x02, "SEND Last";
+        SEND_LAST_IMMEDIATE = 0x03, "SEND Last with Immediate";
+        SEND_ONLY = 0x04, "SEND Only";
+        SEND_ONLY_IMMEDIATE = 0x05, "SEND Only with Immediate";
+        WRITE_FIRST = 0x06, "RDMA WRITE First";
+        WRITE_MIDDLE = 0x07, "RDMA WRITE Middle";
+        WRITE_LAST = 0x08, "RDMA WRITE Last";
+        WRITE_LAST_IMMEDIATE = 0x09, "RDMA WRITE Last with Immediate";
+        WRITE_ONLY = 0x0a, "RDMA WRITE Only";
+        WRITE_ONLY_IMMEDIATE = 0x0b, "RDMA WRITE Only with Immediate";
+        READ = 0x0c, "RDMA READ Request";
+        DATA_FIRST = 0x0d, "RDMA READ response First";
+        DATA_MIDDLE = 0x0e, "RDMA READ response Middle";
+        DATA_LAST = 0x0f, "RDMA READ response Last";
+        DATA_ONLY = 0x10, "RDMA READ response Only";
+        ACK = 0x11, "Acknowledge";
+        SEND_LAST_INVALIDATE = 0x16, "SEND Last with Invalidate";
+        SEND_ONLY_INVALIDATE = 0x17, "SEND Only with Invalidate";
+        DATAGRAM = 0x64, "UD SEND Only";
+        DATAGRAM_IMMEDIATE = 0x65, "UD SEND Only with Immediate";
+    });
 }
 
 /// Headers behind the BTH.

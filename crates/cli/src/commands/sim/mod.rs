@@ -14,7 +14,7 @@ use sanloom_console::outputs::{Outputs, Sets, is_stdout};
 use sanloom_console::paced::{Clients, Pace, Pacer};
 use sanloom_console::quantity;
 use sanloom_console::remedy;
-use sanloom_console::report::{self, csv, file, folder, format};
+use sanloom_console::report::{self, csv, file, folder};
 use sanloom_console::run::{self, View};
 use sanloom_console::simulation::{Simulation, coloured_topology, redundancy};
 use sanloom_console::threads;
@@ -65,7 +65,8 @@ pub struct Args {
     /// the first login and ends this long after the workloads began
     #[arg(long, value_name = "TIME", requires = "pcap", value_parser = sanloom_lab::parse_time)]
     capture_for: Option<Picos>,
-    /// Write every frame and primitive signal of this link, with credits, as a text timeline
+    /// Write every frame, packet and signal of this link of any plane as a text timeline, with
+    /// credits or pauses, and losses
     #[arg(long, value_name = "LINK")]
     trace: Option<String>,
     /// File for the timeline; `-` for standard output [default: trace.txt in the report folder, or
@@ -211,14 +212,7 @@ impl Args {
         }
         if let Some(name) = &self.trace {
             let path = self.trace_path(report_folder);
-            let watch = recorder::links(lab, std::slice::from_ref(name))?;
-            let Some(&link) = watch.links.first() else {
-                return Err(Failure::usage(format_args!(
-                    "`{}` is an Ethernet link, which has no timeline; --pcap FILE --capture {0} shows its frames",
-                    format::clean(name)
-                )));
-            };
-            recorder.trace(lab, link, &path)?;
+            recorder.trace(lab, recorder::link(lab, name)?, &path)?;
         }
         Ok(recorder)
     }

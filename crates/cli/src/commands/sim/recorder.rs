@@ -47,17 +47,21 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes the timeline of this link into a file.
+    /// Writes the timeline of a link into a file.
     ///
     /// # Errors
     /// When the file cannot be created.
-    pub fn trace(&mut self, lab: &Lab, link: u16, path: &Path) -> Result<(), Failure> {
+    pub fn trace(&mut self, lab: &Lab, link: LinkOf, path: &Path) -> Result<(), Failure> {
         let mut sink = Sink::open(path)?;
         let mut begin = String::new();
-        let trace = Trace::new(lab, link, &mut begin);
+        let trace = match link {
+            LinkOf::FibreChannel(link) => Trace::new(lab, link, &mut begin),
+            LinkOf::Ethernet(link) => Trace::of_ethernet(lab, link, &mut begin),
+            LinkOf::Infiniband(link) => Trace::of_infiniband(lab, link, &mut begin),
+        };
         sink.write(begin.as_bytes());
         self.trace = Some((trace, sink));
-        self.watch.links.push(link);
+        link.add_to(&mut self.watch);
         Ok(())
     }
 
@@ -146,36 +150,62 @@ impl Sink {
     }
 }
 
+/// A link with its plane, by its number there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkOf {
+    FibreChannel(u16),
+    Ethernet(u16),
+    Infiniband(u16),
+}
+
+impl LinkOf {
+    /// All links of a lab with their names.
+    fn all(lab: &Lab) -> impl Iterator<Item = (LinkOf, &String)> {
+        let fibre_channel = (0..).zip(&lab.links).map(|(number, link)| (LinkOf::FibreChannel(number), &link.name));
+        let ethernet = (0..).zip(&lab.ethernet_links).map(|(number, link)| (LinkOf::Ethernet(number), &link.name));
+        let infiniband = (0..).zip(&lab.infiniband.links);
+        let infiniband = infiniband.map(|(number, link)| (LinkOf::Infiniband(number), &link.name));
+        fibre_channel.chain(ethernet).chain(infiniband)
+    }
+
+    /// Returns the link with a name; `None` if there is none.
+    fn find(lab: &Lab, name: &str) -> Option<LinkOf> {
+        LinkOf::all(lab).find_map(|(link, own)| (own == name).then_some(link))
+    }
+
+    fn add_to(self, watch: &mut Watch) {
+        match self {
+            LinkOf::FibreChannel(link) => watch.links.push(link),
+            LinkOf::Ethernet(link) => watch.ethernet_links.push(link),
+            LinkOf::Infiniband(link) => watch.infiniband_links.push(link),
+        }
+    }
+}
+
+/// Returns the link with a name.
+///
+/// # Errors
+/// When there is no such link.
+pub fn link(lab: &Lab, name: &str) -> Result<LinkOf, Failure> {
+    LinkOf::find(lab, name).ok_or_else(|| {
+        let known = || LinkOf::all(lab).map(|(_, name)| clean(name));
+        let first: Vec<String> = known().take(12).collect();
+        let more = if known().count() > first.len() { ", …" } else { "" };
+        Failure::usage(format_args!("the lab has no link `{}`; its links are {}{more}", clean(name), first.join(", ")))
+    })
+}
+
 /// Numbers of the links with these names; `all` means all.
 ///
 /// # Errors
 /// When there is no such link.
 pub fn links(lab: &Lab, names: &[String]) -> Result<Watch, Failure> {
-    let fibre_channel = || (0..).zip(lab.links.iter().map(|link| &link.name));
-    let ethernet = || (0..).zip(lab.ethernet_links.iter().map(|link| &link.name));
-    let infiniband = || (0..).zip(lab.infiniband.links.iter().map(|link| &link.name));
     let mut watch = Watch::default();
     for name in names {
-        let number = |(number, of_link): (u16, &String)| (of_link == name).then_some(number);
-        if let Some(link) = fibre_channel().find_map(number) {
-            watch.links.push(link);
-        } else if let Some(link) = ethernet().find_map(number) {
-            watch.ethernet_links.push(link);
-        } else if let Some(link) = infiniband().find_map(number) {
-            watch.infiniband_links.push(link);
-        } else if name == "all" {
-            watch.links.extend(fibre_channel().map(|(link, _)| link));
-            watch.ethernet_links.extend(ethernet().map(|(link, _)| link));
-            watch.infiniband_links.extend(infiniband().map(|(link, _)| link));
+        if name == "all" && LinkOf::find(lab, name).is_none() {
+            LinkOf::all(lab).for_each(|(link, _)| link.add_to(&mut watch));
         } else {
-            let known = || fibre_channel().chain(ethernet()).chain(infiniband()).map(|(_, name)| clean(name));
-            let first: Vec<String> = known().take(12).collect();
-            let more = if known().count() > first.len() { ", …" } else { "" };
-            return Err(Failure::usage(format_args!(
-                "the lab has no link `{}`; its links are {}{more}",
-                clean(name),
-                first.join(", ")
-            )));
+            link(lab, name)?.add_to(&mut watch);
         }
     }
     Ok(watch)

@@ -153,3 +153,27 @@ fn nodes_of_a_switch_are_those_that_reach_it_directly_or_by_a_loop() {
     let (of_b2, all) = (rows("nodes merge.toml --switch b2"), rows("nodes merge.toml"));
     assert!(!of_b2.is_empty() && of_b2.len() < all.len(), "{of_b2:?} of {all:?}");
 }
+
+/// Tables of the planes at a time of a run, as text and as JSON.
+#[test]
+fn planes_of_a_simulation_are_shown_at_a_time() {
+    let bench = Bench::new("show-planes");
+    for (table, name, parts) in [
+        ("links", "iscsi-ethernet", ["server2-tor1", "25GbE", " up"]),
+        ("ethernet", "iscsi-ethernet", ["tor2", "server1:eth1", "array:eth0"]),
+        ("connections", "iscsi-ethernet", ["server2:eth1", "array:eth1", "ESTABLISHED"]),
+        ("infiniband", "infiniband-srp", ["server1:ib1", "array:ib0", "ib2:0"]),
+        ("channels", "infiniband-srp", ["server2:ib0", "array:ib1", "logged in"]),
+    ] {
+        let lab = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = bench.run(&format!("show {table} {lab} --at 2ms"));
+        assert_eq!(text.code, 0, "{}", text.stderr);
+        for part in parts {
+            assert!(text.stdout.contains(part), "{table}: no {part} in\n{}", text.stdout);
+        }
+        let json = bench.run(&format!("show {table} {lab} --at 2ms --json")).stdout;
+        let view: View = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{table}: {error} in {json}"));
+        let again = serde_json::to_value(&view).expect("JSON");
+        assert_eq!(again, serde_json::from_str::<serde_json::Value>(&json).expect("JSON"), "{table}");
+    }
+}

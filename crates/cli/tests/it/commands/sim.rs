@@ -102,6 +102,41 @@ fn a_timeline_goes_into_the_report_folder() {
     }
 }
 
+/// `--trace` accepts the names of `--capture`, on every plane.
+#[test]
+fn links_of_every_plane_have_a_timeline() {
+    let bench = Bench::new("sim-trace-planes");
+    let lab = |keys: &str, switch: &str, rate: &str| {
+        let link = |from: &str| {
+            format!("[[link]]\nname = \"{from}-mid\"\nfrom = \"{from}\"\nto = \"mid\"\nrate = \"{rate}\"\n")
+        };
+        format!(
+            "[run]\nduration = \"1ms\"\nwarmup = \"0s\"\n[{switch}.mid]\n[host.h1]\n{keys}\n[storage.d1]\nrate = \
+             \"20k/s\"\n{keys}\n{}{}[workload.load]\nhosts = \"h1\"\ntargets = \"d1\"\nsize = \"4KiB\"\nread_share = 1.0\n",
+            link("h1"),
+            link("d1")
+        )
+    };
+    bench.write("ethernet.toml", &lab("iscsi = {}", "ethernet_switch", "10GbE"));
+    bench.write("infiniband.toml", &lab("srp = {}", "infiniband_switch", "4xSDR"));
+    for (name, texts) in [
+        ("ethernet", ["Login Request", "SCSI Command READ", "SCSI Data-In"]),
+        ("infiniband", ["SRP_LOGIN_REQ", "SRP_CMD READ", "flow control FCTBS"]),
+    ] {
+        let ran = bench.run(&format!("sim {name}.toml --no-report --quiet --trace h1-mid"));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        for text in texts {
+            assert!(ran.stdout.contains(text), "no {text} in\n{}", ran.stdout);
+        }
+        for unknown in ["h2-mid", "all"] {
+            let ran = bench.run(&format!("sim {name}.toml --no-report --trace {unknown}"));
+            assert_eq!(ran.code, 2);
+            let error = format!("the lab has no link `{unknown}`; its links are h1-mid, d1-mid");
+            assert!(ran.stderr.contains(&error), "{}", ran.stderr);
+        }
+    }
+}
+
 #[test]
 fn replications_show_the_totals_before_the_hosts() {
     let text = Bench::new("sim-replications-table").run("sim tiny.toml --replications 3 --no-report").stdout;

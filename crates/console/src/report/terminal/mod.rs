@@ -11,6 +11,7 @@ mod infiniband;
 mod live;
 mod loops;
 mod metadata;
+mod plane;
 mod replications;
 pub mod view;
 mod volume;

@@ -1,7 +1,7 @@
 //! The tables of `sanloom show` as text.
 
 use super::grid::{Column, Grid};
-use super::{fdmi, live, volume};
+use super::{fdmi, live, plane, volume};
 use crate::report::format::{clean, counted, grouped, seconds};
 use sanloom_api::view::{
     Attachment, Dark, FabricView, FlogiView, LoginKind, NodeRow, NodesView, NsView, PortMode, PortsView, RoutesView,
@@ -49,6 +49,11 @@ fn table(view: &View, when: &str, width: usize) -> String {
         Table::Volumes(table) => volume::volumes(&mut out, table, width),
         Table::Paths(table) => volume::paths(&mut out, table, width),
         Table::Sessions(table) => volume::sessions(&mut out, table, width),
+        Table::Links(table) => plane::links(&mut out, table, width),
+        Table::Ethernet(table) => plane::ethernet(&mut out, table, width),
+        Table::Connections(table) => plane::connections(&mut out, table, width),
+        Table::Infiniband(table) => plane::infiniband(&mut out, table, width),
+        Table::Channels(table) => plane::channels(&mut out, table, width),
     }
     out
 }

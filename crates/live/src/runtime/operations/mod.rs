@@ -104,6 +104,10 @@ fn at_once(site: &mut Site<'_>, request: Request, sink: Option<FrameSink>) -> An
     match request {
         Request::Show { table: ShowTable::Fabric(which), switch } => show(instance, now, which, switch.as_deref()),
         Request::Show { table: ShowTable::Live(which), .. } => Answer::View(Tables::new(instance, now).live(which)),
+        Request::Show { table: ShowTable::Plane(_), .. } => Answer::failed(
+            "the links of a running instance are those of its machine, and `show ports` has their state; use `sanloom \
+             show LAB TABLE` without --live, or `sanloom up --simulated`",
+        ),
         Request::Inject { port, matches, act, count } => match instance.fabric.add_rule(&port, &matches, &act, count) {
             Ok(()) => Answer::View(Tables::new(instance, now).injections()),
             Err(reason) => Answer::failed(reason),

@@ -79,7 +79,7 @@ pub struct Line {
     pub(super) errors: LineErrors,
     /// Priorities whose pauses the sender obeys.
     pub obeys: u8,
-    /// Frames are recorded in [`super::EthernetPlane::observed`].
+    /// Frames and events are recorded in [`super::EthernetPlane::observed`].
     pub(super) watched: bool,
     /// True if the link is up.
     pub up: bool,

@@ -2,7 +2,7 @@
 
 use super::line::LineErrors;
 use super::packet::PRIORITIES;
-use super::{EthernetPlane, PacketLoss, Station};
+use super::{EthernetPlane, ObservedKind, PacketLoss, Station};
 use crate::net::events::Events;
 use crate::net::queue::NEVER;
 
@@ -14,6 +14,7 @@ impl EthernetPlane {
         }
         for number in [2 * link, 2 * link + 1] {
             self.lines[number as usize].up = up;
+            self.record(number, events.now, ObservedKind::Light { up });
             if !up {
                 self.clear(events, number);
             }
@@ -36,11 +37,11 @@ impl EthernetPlane {
         events.queue.schedule(events.sources.ethernet_arrival(number), NEVER);
         self.wake_at(events, number, NEVER);
         for on_line in on_line.iter().filter(|on_line| on_line.packet.paused().is_none()) {
-            self.lose(number, on_line.packet, PacketLoss::LinkDown);
+            self.lose(events.now, number, on_line.packet, PacketLoss::LinkDown);
         }
         for priority in 0..PRIORITIES {
             while let Some(queued) = self.lines[number as usize].egress.pop(priority) {
-                self.lose(number, queued.packet, PacketLoss::LinkDown);
+                self.lose(events.now, number, queued.packet, PacketLoss::LinkDown);
                 if let Station::Switch { switch, .. } = from {
                     self.free(events, switch, &queued);
                 }

@@ -23,6 +23,7 @@ mod ets;
 mod line;
 mod links;
 mod memory;
+mod observe;
 mod packet;
 mod pause;
 mod routes;
@@ -31,11 +32,13 @@ mod step;
 pub use ets::Ets;
 pub use line::{Line, LineCount, LineErrors, Station};
 pub use memory::{Full, Group, Memory, MemoryPlan};
+pub use observe::{Observed, ObservedKind};
 pub use packet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, Packet, SHORTEST_BYTES};
 pub use pause::{LONGEST_QUANTA, QUANTUM_BITS};
 
 use super::fcoe::Handed;
 use super::line::ByteTime;
+use observe::Recorder;
 use packet::LONGEST_BYTES;
 use routes::Routes;
 use sanloom_scsi::random::{SplitMix64, mix};
@@ -65,18 +68,7 @@ pub struct EthernetPlane {
     /// Lost frames since the last call of [`EthernetPlane::take_lost`], if somebody takes them.
     lost_packets: Option<Vec<Packet>>,
     deadlocks: Vec<PauseDeadlock>,
-    observed: Vec<ObservedPacket>,
-}
-
-/// A frame on a watched line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ObservedPacket {
-    /// Number of the line.
-    pub line: u32,
-    /// Time of the first bit, in ps.
-    pub start_ps: u64,
-    /// The frame, as its sender put it on the line; corrupt if the line damages it.
-    pub packet: Packet,
+    recorder: Recorder,
 }
 
 /// A switch of the plane.
@@ -304,29 +296,6 @@ impl EthernetPlane {
         }
     }
 
-    /// Starts or ends the record of the frames of a link.
-    pub fn watch(&mut self, link: u16, watched: bool) {
-        for line in [2 * usize::from(link), 2 * usize::from(link) + 1] {
-            self.lines[line].watched = watched;
-        }
-    }
-
-    /// Returns whether the frames of any link are recorded.
-    pub fn is_watched(&self) -> bool {
-        self.lines.iter().any(|line| line.watched)
-    }
-
-    /// Returns the frames on watched links since the last call of
-    /// [`EthernetPlane::forget_observed`].
-    pub fn observed(&self) -> &[ObservedPacket] {
-        &self.observed
-    }
-
-    /// Forgets the recorded frames.
-    pub fn forget_observed(&mut self) {
-        self.observed.clear();
-    }
-
     /// Takes the next frame of FCoE that has left its interface or was lost.
     pub(in crate::net) fn take_handed(&mut self) -> Option<Handed> {
         self.handed.pop_front()
@@ -353,7 +322,8 @@ impl EthernetPlane {
         self.lost_packets.iter_mut().for_each(|packets| packets.retain(|packet| !take(packet)));
     }
 
-    fn lose(&mut self, line: u32, packet: Packet, loss: PacketLoss) {
+    fn lose(&mut self, at_ps: u64, line: u32, packet: Packet, loss: PacketLoss) {
+        self.record(line, at_ps, ObservedKind::Lost { packet, loss });
         if packet.is_fcoe() {
             self.handed.push_back(Handed::Lost(packet.position));
         } else if let Some(packets) = &mut self.lost_packets {

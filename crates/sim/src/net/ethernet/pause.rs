@@ -63,6 +63,11 @@ impl Pauses {
         if pause.from_ps <= now && now < pause.until_ps { pause.until_ps } else { now }
     }
 
+    /// Returns start and end of the last pause of the priority, in ps.
+    pub fn last(&self, priority: usize) -> (u64, u64) {
+        (self.of[priority].from_ps, self.of[priority].until_ps)
+    }
+
     /// Returns the time for which the priority has been paused up to `now`, in ps.
     pub fn paused_ps(&self, priority: usize, now: u64) -> u64 {
         let pause = &self.of[priority];

@@ -3,7 +3,7 @@
 use super::egress::{Next, OWN, Queued};
 use super::line::{LineErrors, OnLine, Station};
 use super::packet::{PRIORITIES, Packet};
-use super::{Ecn, EthernetPlane, Full, ObservedPacket, PacketLoss, deadlock};
+use super::{Ecn, EthernetPlane, Full, ObservedKind, PacketLoss, deadlock};
 use crate::net::NetEvent;
 use crate::net::events::Events;
 use crate::net::fcoe::Handed;
@@ -21,7 +21,7 @@ impl EthernetPlane {
         self.fate.sent += 1;
         let line = self.interface_tx[usize::from(packet.from)];
         if !self.lines[line as usize].up {
-            return self.lose(line, packet, PacketLoss::LinkDown);
+            return self.lose(events.now, line, packet, PacketLoss::LinkDown);
         }
         self.lines[line as usize].egress.push(Queued { packet, ready_ps, ingress: OWN });
         self.try_send(events, line);
@@ -41,14 +41,14 @@ impl EthernetPlane {
         }
         self.fate.packet_hops += 1;
         match line.to {
-            Station::Interface(_) if packet.is_corrupt() => self.lose(number, packet, PacketLoss::Fcs),
+            Station::Interface(_) if packet.is_corrupt() => self.lose(events.now, number, packet, PacketLoss::Fcs),
             Station::Interface(interface) => {
                 self.fate.delivered += 1;
                 return Some(NetEvent::Packet { interface, packet });
             }
             Station::Switch { switch, port } => {
                 if let Err(loss) = self.forward(events, number, (switch, port), on_line) {
-                    self.lose(number, packet, loss);
+                    self.lose(events.now, number, packet, loss);
                 }
             }
         }
@@ -66,6 +66,9 @@ impl EthernetPlane {
             } else {
                 line.pauses.resume(priority, events.now);
             }
+        }
+        if line.watched {
+            self.record_pause(number, events.now, named, stop);
         }
         self.try_send(events, number);
     }
@@ -228,17 +231,29 @@ impl EthernetPlane {
     fn put_on_line(&mut self, events: &mut Events, number: u32, packet: Packet) {
         let line = &mut self.lines[number as usize];
         let mut on_line = line.send(events.now, packet);
-        let (fails, is_watched) = (line.errors != LineErrors::default(), line.watched);
+        let end_ps = on_line.tail_ps - line.propagation_ps;
+        let fails = line.errors != LineErrors::default();
         let arrives = !fails || self.survives(number, &mut on_line);
-        if is_watched {
-            self.observed.push(ObservedPacket { line: number, start_ps: events.now, packet: on_line.packet });
-        }
+        let packet = on_line.packet;
+        self.record(number, events.now, ObservedKind::Frame { packet, end_ps });
         if !arrives {
-            return;
+            return self.lose_on_line(events, number, packet);
         }
         let at_ps = on_line.at_ps;
         if self.lines[number as usize].fly(on_line) {
             events.queue.schedule(events.sources.ethernet_arrival(number), at_ps);
+        }
+    }
+
+    /// A fault of a line has taken a frame.
+    #[cold]
+    fn lose_on_line(&mut self, events: &Events, number: u32, packet: Packet) {
+        match packet.paused() {
+            Some(_) => {
+                self.fate.pauses_lost += 1;
+                self.record(number, events.now, ObservedKind::PauseLost);
+            }
+            None => self.lose(events.now, number, packet, PacketLoss::FrameLoss),
         }
     }
 
@@ -248,12 +263,7 @@ impl EthernetPlane {
         let LineErrors { loss, damage, lateness, late_ps } = self.lines[number as usize].errors;
         let dice = &mut self.dice[number as usize];
         let [is_lost, is_damaged] = [loss, damage].map(|chance| happens(dice, chance));
-        let packet = on_line.packet;
-        if is_lost || (is_damaged && packet.paused().is_some()) {
-            match packet.paused() {
-                Some(_) => self.fate.pauses_lost += 1,
-                None => self.lose(number, packet, PacketLoss::FrameLoss),
-            }
+        if is_lost || (is_damaged && on_line.packet.paused().is_some()) {
             return false;
         }
         if is_damaged {

@@ -126,7 +126,7 @@ pub struct Line {
     pub(super) chances: [u32; 3],
     /// True if the link is up.
     pub up: bool,
-    /// Packets are recorded in [`super::InfinibandPlane::observed`].
+    /// Packets and events are recorded in [`super::InfinibandPlane::observed`].
     pub(super) watched: bool,
     pub(super) count: LineCount,
     /// Start of the current wait for credit of an idle line, in ps; [`NEVER`] if there is none.
@@ -173,6 +173,11 @@ impl Line {
         if starves {
             self.starved_ps = now;
         }
+    }
+
+    /// Returns the number of data lanes.
+    pub fn data_lanes(&self) -> u8 {
+        self.data_lanes
     }
 
     /// Returns the packets of a lane that were sent.

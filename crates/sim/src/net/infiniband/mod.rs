@@ -22,6 +22,7 @@
 
 mod deadlock;
 mod line;
+mod observe;
 mod packet;
 mod queues;
 mod step;
@@ -29,6 +30,7 @@ mod subnet;
 
 pub use deadlock::Deadlock;
 pub use line::{FLOW_BYTES, LANES, Line, LineCount, STALL_DROPS, STALL_LIVES, Station};
+pub use observe::{Observed, ObservedKind};
 pub use packet::Packet;
 pub use subnet::PlanError;
 
@@ -37,6 +39,7 @@ use super::line::{BusyPeriod, ByteTime};
 use super::queue::NEVER;
 use super::{Net, NetPlan};
 use line::LaneState;
+use observe::Recorder;
 use queues::Queues;
 use sanloom_scsi::random::{SplitMix64, mix};
 use sanloom_transport::infiniband::arbitration::{Arbiter, Entry, MANAGEMENT, SlToVl};
@@ -70,20 +73,9 @@ pub struct InfinibandPlane {
     pub fate: PacketFate,
     lost: BTreeMap<(u32, PacketLoss), u64>,
     deadlocks: Vec<Deadlock>,
-    observed: Vec<ObservedPacket>,
+    recorder: Recorder,
     /// Lost packets since the last call of [`InfinibandPlane::take_lost`], if somebody takes them.
     lost_packets: Option<Vec<Packet>>,
-}
-
-/// A packet on a watched line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ObservedPacket {
-    /// Number of the line.
-    pub line: u32,
-    /// Time of the start symbol, in ps.
-    pub start_ps: u64,
-    /// The packet, as its sender put it on the line; corrupt if the line damages it.
-    pub packet: Packet,
 }
 
 /// A switch of the plane.
@@ -258,7 +250,7 @@ impl Default for InfinibandPlane {
             fate: PacketFate::default(),
             lost: BTreeMap::new(),
             deadlocks: Vec::new(),
-            observed: Vec::new(),
+            recorder: Recorder::default(),
             lost_packets: None,
         }
     }
@@ -392,24 +384,6 @@ impl InfinibandPlane {
         &mut self.lines[line as usize].chances
     }
 
-    /// Starts to record the packets of a link.
-    pub fn watch(&mut self, link: u16) {
-        for line in [2 * usize::from(link), 2 * usize::from(link) + 1] {
-            self.lines[line].watched = true;
-        }
-    }
-
-    /// Returns the packets on watched links since the last call of
-    /// [`InfinibandPlane::forget_observed`]. Flow-control packets are not among them.
-    pub fn observed(&self) -> &[ObservedPacket] {
-        &self.observed
-    }
-
-    /// Forgets the recorded packets.
-    pub fn forget_observed(&mut self) {
-        self.observed.clear();
-    }
-
     /// Checks the invariants: packets are conserved, and no packet meets a full buffer.
     ///
     /// # Errors
@@ -436,7 +410,8 @@ impl InfinibandPlane {
         self.lost_packets.iter_mut().flat_map(|packets| packets.drain(..)).for_each(take);
     }
 
-    fn lose(&mut self, line: u32, packet: Packet, loss: PacketLoss) {
+    fn lose(&mut self, at_ps: u64, line: u32, packet: Packet, loss: PacketLoss) {
+        self.record(line, at_ps, ObservedKind::Lost { packet, loss });
         if let Some(packets) = &mut self.lost_packets {
             packets.push(packet);
         }

@@ -3,7 +3,7 @@
 use super::line::{FLOW_BYTES, FlowUpdate, Leaving, OnLine, STALL_DROPS, STALL_LIVES, Station};
 use super::packet::{Packet, has_credit};
 use super::queues::Waiting;
-use super::{InfinibandPlane, ObservedPacket, PacketLoss};
+use super::{InfinibandPlane, ObservedKind, PacketLoss};
 use crate::net::NetEvent;
 use crate::net::events::Events;
 use crate::net::queue::NEVER;
@@ -21,7 +21,7 @@ impl InfinibandPlane {
         let number = self.interface_tx[usize::from(interface)];
         let line = &self.lines[number as usize];
         if !line.up {
-            return self.lose(number, packet, PacketLoss::LinkDown);
+            return self.lose(events.now, number, packet, PacketLoss::LinkDown);
         }
         let lane = if packet.is_management() { Some(MANAGEMENT) } else { self.levels.lane(packet.level()) };
         match lane {
@@ -30,7 +30,7 @@ impl InfinibandPlane {
                 let waiting = Waiting { packet, ready_ps: events.now, entry_lane: 0, input: 0 };
                 self.enqueue(events, number, waiting);
             }
-            _ => self.lose(number, packet, PacketLoss::NoLane),
+            _ => self.lose(events.now, number, packet, PacketLoss::NoLane),
         }
     }
 
@@ -55,7 +55,7 @@ impl InfinibandPlane {
                     }
                 }
                 if packet.is_corrupt() {
-                    self.lose(number, packet, PacketLoss::Crc);
+                    self.lose(events.now, number, packet, PacketLoss::Crc);
                     return None;
                 }
                 self.fate.delivered += 1;
@@ -64,13 +64,13 @@ impl InfinibandPlane {
             Station::Switch { switch, port } => {
                 let stored = line.lanes[usize::from(lane)].receiver.store(blocks);
                 if !stored && lane == MANAGEMENT {
-                    self.lose(number, packet, PacketLoss::ManagementFull);
+                    self.lose(events.now, number, packet, PacketLoss::ManagementFull);
                     return None;
                 }
                 self.fate.overruns += u64::from(!stored);
                 if let Err(loss) = self.forward(events, (switch, port), on_line) {
                     self.release(events, number, lane, blocks);
-                    self.lose(number, packet, loss);
+                    self.lose(events.now, number, packet, loss);
                 }
                 None
             }
@@ -288,13 +288,16 @@ impl InfinibandPlane {
         let start_ps = line.busy.free_at_ps.max(events.now);
         let end_ps = line.busy.occupy(&line.byte, start_ps, FLOW_BYTES, 0);
         line.count.flow += 1;
-        if line.chances[2] != 0 && happens(&mut self.dice[number as usize], line.chances[2]) {
+        let is_lost = line.chances[2] != 0 && happens(&mut self.dice[number as usize], line.chances[2]);
+        let state = &mut line.lanes[usize::from(lane)];
+        let update = CreditUpdate { fctbs: state.sender.fctbs(), fccl };
+        self.record(number, start_ps, ObservedKind::Flow { lane, update, end_ps, is_lost });
+        if is_lost {
             self.fate.flow_lost += 1;
             return self.refresh_later(events, number);
         }
-        let state = &mut line.lanes[usize::from(lane)];
-        let lost = std::mem::take(&mut state.lost);
-        let update = CreditUpdate { fctbs: state.sender.fctbs(), fccl };
+        let line = &mut self.lines[number as usize];
+        let lost = std::mem::take(&mut line.lanes[usize::from(lane)].lost);
         let at_ps = end_ps + line.cable_ps;
         line.updates.push_back(FlowUpdate { at_ps, lane, update, lost });
         if is_awaited || lost > 0 {
@@ -339,15 +342,19 @@ impl InfinibandPlane {
             if is_damaged {
                 packet.corrupt();
             }
-            self.observed.push(ObservedPacket { line: number, start_ps, packet });
+            let lane = packet.lane();
+            let credits = if has_credit(lane) { line.lanes[usize::from(lane)].sender.available() } else { 0 };
+            let end_ps = on_line.tail_ps - line.cable_ps - line.latency_ps;
+            self.record(number, start_ps, ObservedKind::Packet { packet, end_ps, credits });
         }
+        let line = &mut self.lines[number as usize];
         if fails {
             if is_lost {
                 if has_credit(packet.lane()) {
                     line.lanes[usize::from(packet.lane())].lost += packet.blocks();
                     self.refresh_later(events, number);
                 }
-                return self.lose(number, packet, PacketLoss::PacketLoss);
+                return self.lose(start_ps, number, packet, PacketLoss::PacketLoss);
             }
             if is_damaged {
                 on_line.packet.corrupt();
@@ -411,7 +418,7 @@ impl InfinibandPlane {
             line.used &= !(1 << lane);
         }
         let from = line.from;
-        self.lose(number, waiting.packet, loss);
+        self.lose(events.now, number, waiting.packet, loss);
         if let Station::Switch { switch, .. } = from {
             let input = self.switches[usize::from(switch)].tx[usize::from(waiting.input)] ^ 1;
             self.release(events, input, waiting.entry_lane, waiting.packet.blocks());

@@ -1,7 +1,7 @@
 //! The subnet manager of the plane: sweeps, LIDs and forwarding tables, and links that change.
 
 use super::line::{LANES, Station};
-use super::{InfinibandPlan, InfinibandPlane, PacketLoss};
+use super::{InfinibandPlan, InfinibandPlane, ObservedKind, PacketLoss};
 use crate::net::events::Events;
 use crate::net::queue::NEVER;
 use sanloom_transport::infiniband::credit::{CreditSender, CreditUpdate};
@@ -127,7 +127,10 @@ impl InfinibandPlane {
             return;
         }
         let both = [2 * link, 2 * link + 1];
-        both.iter().for_each(|&number| self.lines[number as usize].up = up);
+        for number in both {
+            self.lines[number as usize].up = up;
+            self.record(number, events.now, ObservedKind::Light { up });
+        }
         if up {
             for number in both {
                 // Both ends begin with totals of zero, and announce their free blocks.
@@ -164,7 +167,7 @@ impl InfinibandPlane {
             events.queue.schedule(source, NEVER);
         }
         self.wake_at(events, number, NEVER);
-        on_line.into_iter().for_each(|on_line| self.lose(number, on_line.packet, PacketLoss::LinkDown));
+        on_line.into_iter().for_each(|on_line| self.lose(events.now, number, on_line.packet, PacketLoss::LinkDown));
         if let Some(leaving) = leaving {
             self.release(events, leaving.from, leaving.lane, leaving.blocks);
         }

@@ -1,6 +1,8 @@
 //! Small labs for tests.
 #![allow(dead_code)] // every test file uses some of them
 
+pub mod planes;
+
 use sanloom_api::results::Results;
 use sanloom_fc::san::Lab;
 use sanloom_lab::Override;
