@@ -6,7 +6,8 @@ import { el, put, section } from "./dom.js";
 import { table } from "./table.js";
 import { outcome, tableOf } from "./views.js";
 
-const members = (text) => text.split(/[\s,;]+/).filter(Boolean);
+/** Members in a list; two numbers with a comma are one member: domain and port. */
+const members = (text) => text.match(/(?<=^|[\s,;])\d+,\d+(?=$|[\s,;])|[^\s,;]+/g) ?? [];
 /** A member as in the lab file; a name of an alias is an object. */
 const member = (text, aliases) => (aliases.has(text) ? { alias: text } : text);
 
