@@ -43,8 +43,8 @@ pub enum Behind {
     Iscsi(u16),
 }
 
-/// Returns the connections behind a gateway that a host needs for a LUN, all of them. Empty for other storage. Targets
-/// outside of the lab are left out.
+/// Returns the connections behind a gateway that a host needs for a LUN, all of them. Empty for
+/// other storage. Targets outside of the lab are left out.
 pub fn behind(lab: &Lab, (host, storage): (u16, u16), lun: u16) -> Vec<Behind> {
     let gateway = lab.live.gateways.get(&storage);
     if let Some((gateway, ports)) = gateway.and_then(|gateway| Some((gateway, gateway.through.as_ref()?))) {

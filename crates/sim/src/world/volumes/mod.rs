@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A command of a host takes the service time of the controller, then the time of the processor of
-//! the gateway. Requests to virtual disks wait for a lost back end as long as `retry` says. A command
-//! for the LUNs of an array whose path is lost goes on over another one; without one it is answered
-//! with BUSY, so that hosts repeat it.
+//! the gateway. Requests to virtual disks wait for a lost back end as long as `retry` says. A
+//! command for the LUNs of an array whose path is lost goes on over another one; without one it is
+//! answered with BUSY, so that hosts repeat it.
 
 mod paths;
 mod seen;
@@ -517,7 +517,8 @@ impl Switches {
                 let Command { lun, cdb, direction, bytes, .. } = command;
                 self.relay_orders.push_back(RelayOrder::Submit(RelayCommand {
                     number: relayed(storage, tag),
-                    // Without a path, no N_Port has the command, which ends as after the loss of one.
+                    // Without a path, no N_Port has the command, which ends as after the loss of
+                    // one.
                     nport: switch.nport_of(pending).unwrap_or(u16::MAX),
                     target: target.unwrap_or_default(),
                     lun,

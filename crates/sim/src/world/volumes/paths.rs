@@ -7,8 +7,8 @@ use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Paths from all N_Ports of a gateway, or from the virtual N_Ports of each of its hosts. The policy
-/// is that of the host of the lab which has these ports.
+/// Paths from all N_Ports of a gateway, or from the virtual N_Ports of each of its hosts. The
+/// policy is that of the host of the lab which has these ports.
 #[derive(Default)]
 pub(super) struct ArrayPaths {
     /// By host in transparent mode; `None` in proxy mode.

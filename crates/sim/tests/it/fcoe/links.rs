@@ -99,8 +99,8 @@ fn are_joined(cables: &[[String; 2]], dark: &BTreeSet<usize>, [from, to]: &[Stri
     }
 }
 
-/// Changes of the virtual links by the plain model: time, link and whether it comes up. Those of a
-/// link at one instant are in their order.
+/// Changes of the virtual links by the plain model: time, link and whether it comes up. Changes
+/// of a link at one instant are in their order.
 fn expected(draw: &Draw, changes: &[(u64, usize, bool)], end_ps: u64) -> Vec<(u64, usize, bool)> {
     let mut instants: BTreeSet<u64> = changes.iter().map(|change| change.0).collect();
     // Several cables may change at one instant, and each change counts.
