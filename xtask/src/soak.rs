@@ -25,6 +25,10 @@ const SYSTEMS_PER_MINUTE: u64 = 200;
 /// Number of Ethernet networks, and of InfiniBand networks, per minute that are compared with a
 /// plain engine, see `sim/tests/it/ethernet/random.rs` and `sim/tests/it/infiniband/random.rs`.
 const NETWORKS_PER_MINUTE: u64 = 3_000;
+/// Number of networks of virtual links per minute that are compared with a plain engine, see
+/// `sim/tests/it/fcoe/random.rs`. A twentieth of it is the number of labs of
+/// `sim/tests/it/fcoe/links.rs`.
+const FCOE_NETWORKS_PER_MINUTE: u64 = 1_000;
 /// Number of labs per minute that are compared with the fluid model, see `bench/tests/it/fluid.rs`.
 const FLUID_LABS_PER_MINUTE: u64 = 1_000;
 
@@ -58,13 +62,16 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let (guests, hosts) = ((minutes * GUESTS_PER_MINUTE).to_string(), (minutes * HOSTS_PER_MINUTE).to_string());
     let systems = (minutes * SYSTEMS_PER_MINUTE).to_string();
     let networks = (minutes * NETWORKS_PER_MINUTE).to_string();
+    let over_ethernet = (minutes * FCOE_NETWORKS_PER_MINUTE).to_string();
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     run("sanloom-sim", &["data_loss_random::"], &[("SANLOOM_SEEDS", &systems), ("SANLOOM_FIRST_SEED", &seed)])?;
     run("sanloom-surface", &["page::a_lab_of_10000_nodes"], &[("SANLOOM_TIMED", "1")])?;
     run("sanloom", &["answers_over_1000_ports"], &[("SANLOOM_TIMED", "1")])?;
     run("sanloom-surface", &["page::the_heap_does_not_grow"], &[("SANLOOM_MINUTES", &minutes.to_string())])?;
-    for tests in ["ethernet::random", "infiniband::random"] {
-        run("sanloom-sim", &[tests], &[("SANLOOM_SEEDS", &networks), ("SANLOOM_FIRST_SEED", &seed)])?;
+    for (tests, networks) in
+        [("ethernet::random", &networks), ("infiniband::random", &networks), ("random_virtual_links", &over_ethernet)]
+    {
+        run("sanloom-sim", &[tests], &[("SANLOOM_SEEDS", networks), ("SANLOOM_FIRST_SEED", &seed)])?;
     }
     for tests in [&["domain_random::"][..], &["whole::", "whole_switches::"]] {
         run("sanloom-fc", tests, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;

@@ -6,7 +6,7 @@
 
 use super::host_processor::per_kib;
 use super::units::Picos;
-use super::volumes::FcpBackEnd;
+use sanloom_wire::Wwpn;
 
 /// Amount of data that a gateway collects before it passes them on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Debug)]
@@ -76,6 +76,23 @@ pub struct GatewayHost {
     pub port: u16,
 }
 
+/// Ports between a gateway and the LUNs behind it: each initiator port uses each target port that
+/// the fabric permits.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct GatewayPorts {
+    /// Port names of one host of the lab, in the order of its ports.
+    pub initiators: Vec<Wwpn>,
+    /// Port names of one storage system, in the order of its ports.
+    pub targets: Vec<Wwpn>,
+}
+
+impl GatewayPorts {
+    /// Returns the paths from ports with these names, the first target port of all of them first.
+    pub fn paths_from(&self, initiators: &[Wwpn]) -> Vec<[Wwpn; 2]> {
+        self.targets.iter().flat_map(|target| initiators.iter().map(|own| [*own, *target])).collect()
+    }
+}
+
 /// Forwarding of a storage system between its hosts and the storage behind it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Gateway {
@@ -83,8 +100,9 @@ pub struct Gateway {
     pub grain: ForwardingGrain,
     /// Address of the hosts in the fabric.
     pub mode: GatewayMode,
-    /// Target port whose LUNs are those of the gateway. `None`: the LUNs are virtual disks.
-    pub through: Option<FcpBackEnd>,
+    /// Ports to the storage system whose LUNs are those of the gateway. `None`: the LUNs are
+    /// virtual disks.
+    pub through: Option<GatewayPorts>,
     /// Hosts with a virtual N_Port, in transparent mode.
     pub hosts: Vec<GatewayHost>,
     /// Processor time.
@@ -94,6 +112,14 @@ pub struct Gateway {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gateway_uses_all_its_ports_before_it_uses_another_one_of_the_target() {
+        let ports = GatewayPorts { initiators: vec![Wwpn(1), Wwpn(2)], targets: vec![Wwpn(8), Wwpn(9)] };
+        let names = |[own, target]: [Wwpn; 2]| (own.0, target.0);
+        let paths: Vec<(u64, u64)> = ports.paths_from(&ports.initiators).into_iter().map(names).collect();
+        assert_eq!(paths, [(1, 8), (2, 8), (1, 9), (2, 9)]);
+    }
 
     #[test]
     fn a_grain_is_at_most_a_pdu() {

@@ -48,7 +48,7 @@ pub use fabric::{
 pub use fault::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault, OutOfBandFault};
 pub use fcip::{FCIP_BUFFER_BYTES, FCIP_OVERHEAD_BYTES, FcipAddresses, FcipTunnel, K_A_TOV};
 pub use fcoe::{FCOE_BUFFER_BYTES, FCOE_MTU, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, TAG_BYTES, VirtualLink};
-pub use gateway::{ForwardingGrain, Gateway, GatewayCost, GatewayHost, GatewayMode};
+pub use gateway::{ForwardingGrain, Gateway, GatewayCost, GatewayHost, GatewayMode, GatewayPorts};
 pub use host_processor::{
     AdapterProcessor, Affinity, ChannelCost, DriverCost, HostProcessor, PacketCost, StackCost, per_kib,
 };

@@ -26,35 +26,38 @@ pub fn gateways(lab: &Lab) -> impl Iterator<Item = u16> + '_ {
 
 /// Hosts with the ports of a gateway in Fibre Channel, without virtual ones.
 pub fn hosts_of_gateway(lab: &Lab, storage: u16) -> BTreeSet<u16> {
-    let through = lab.live.gateways.get(&storage).and_then(|gateway| gateway.through);
+    let through = lab.live.gateways.get(&storage).and_then(|gateway| gateway.through.as_ref());
     let of_volumes = is_virtualization_switch(lab, storage).then(|| lab.live.host_ports());
     let names: Vec<Wwpn> =
-        through.map(|ports| ports.initiator).into_iter().chain(of_volumes.into_iter().flatten()).collect();
+        through.iter().flat_map(|ports| &ports.initiators).copied().chain(of_volumes.into_iter().flatten()).collect();
     let has_name = |host: &Host| host.hbas.iter().any(|hba| names.contains(&hba.wwpn));
     (0..).zip(&lab.hosts).filter(|(_, host)| has_name(host)).map(|(number, _)| number).collect()
 }
 
-/// Path between a gateway and storage behind it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// Connection between a gateway and storage behind it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Behind {
-    /// Ports of the gateway and of the storage in Fibre Channel.
-    Fcp([Wwpn; 2]),
+    /// Ports of the gateway and of the storage in Fibre Channel. One of these paths is enough.
+    Fcp(Vec<[Wwpn; 2]>),
     /// Storage system with an iSCSI target.
     Iscsi(u16),
 }
 
-/// Returns the paths behind a gateway that a host needs for a LUN. Empty for other storage. Targets
-/// outside of the lab are left out.
+/// Returns the connections behind a gateway that a host needs for a LUN, all of them. Empty for
+/// other storage. Targets outside of the lab are left out.
 pub fn behind(lab: &Lab, (host, storage): (u16, u16), lun: u16) -> Vec<Behind> {
     let gateway = lab.live.gateways.get(&storage);
-    if let Some((gateway, ports)) = gateway.and_then(|gateway| Some((gateway, gateway.through?))) {
+    if let Some((gateway, ports)) = gateway.and_then(|gateway| Some((gateway, gateway.through.as_ref()?))) {
         let own = gateway.hosts.iter().find(|own| own.host == host);
-        let name = own.and_then(|own| lab.hosts.get(usize::from(own.port))?.hbas.first()).map(|hba| hba.wwpn);
-        let initiator = match gateway.mode {
-            GatewayMode::Proxy => ports.initiator,
-            GatewayMode::Transparent => name.unwrap_or_default(),
+        let virtual_ports = own.and_then(|own| lab.hosts.get(usize::from(own.port))).map(|host| &host.hbas);
+        let paths = match gateway.mode {
+            GatewayMode::Proxy => ports.paths_from(&ports.initiators),
+            GatewayMode::Transparent => {
+                let names: Vec<Wwpn> = virtual_ports.into_iter().flatten().map(|hba| hba.wwpn).collect();
+                ports.paths_from(&names)
+            }
         };
-        return vec![Behind::Fcp([initiator, ports.target])];
+        return vec![Behind::Fcp(paths)];
     }
     if !is_virtualization_switch(lab, storage) {
         return Vec::new();
@@ -67,7 +70,7 @@ pub fn behind(lab: &Lab, (host, storage): (u16, u16), lun: u16) -> Vec<Behind> {
 fn path_of(lab: &Lab, target: &BackEndTarget) -> Option<Behind> {
     match target {
         BackEndTarget::Fcp(FcpBackEnd { initiator, target }) => {
-            storage_of_port(lab, *target).map(|_| Behind::Fcp([*initiator, *target]))
+            storage_of_port(lab, *target).map(|_| Behind::Fcp(vec![[*initiator, *target]]))
         }
         BackEndTarget::Iscsi(_) => iscsi_back_end(lab, target).map(|(storage, _)| Behind::Iscsi(storage)),
     }

@@ -25,6 +25,15 @@ impl Lab {
         if is_masked { Masking::Listed(listed) } else { Masking::Open }
     }
 
+    /// Returns whether masks hide a LUN from the iSCSI name of a host.
+    pub(super) fn is_hidden_over_iscsi(&self, host: u16, target: &Target) -> bool {
+        let Masking::Listed(listed) = self.masking(target.storage) else { return false };
+        let Some(host) = self.hosts.get(usize::from(host)) else { return false };
+        let own = listed.get(&InitiatorName::Iscsi(host.iscsi.name.as_str().into()));
+        listed.keys().any(|name| matches!(name, InitiatorName::Iscsi(_)))
+            && !own.is_some_and(|luns| luns.iter().any(|map| map.lun == target.lun))
+    }
+
     /// LUNs of a storage system that the workloads of a host use; all of them in a lab without
     /// workloads.
     pub fn luns_in_use(&self, host: u16, storage: u16) -> BTreeSet<u16> {

@@ -13,8 +13,8 @@ use crate::element::Element;
 use crate::schema;
 use crate::value;
 use sanloom_fc::config::{
-    AdapterProcessor, FcpBackEnd, Gateway, GatewayCost, GatewayHost, GatewayMode, Hba, Host, HostProcessor, IscsiHost,
-    Live, Lun, MediumKind, Node, Picos, TimeDistribution, VirtualMachine,
+    AdapterProcessor, Gateway, GatewayCost, GatewayHost, GatewayMode, GatewayPorts, Hba, Host, HostProcessor,
+    IscsiHost, Live, Lun, MediumKind, Node, Picos, TimeDistribution, VirtualMachine,
 };
 use sanloom_fc::san::Lab;
 use sanloom_wire::{Wwnn, Wwpn};
@@ -61,7 +61,10 @@ pub(super) fn add_nodes<'d>(
             }
             let on_same = |host: &&Host| host.virtual_machine.is_some_and(|machine| machine.on == on);
             let count = lab.hosts.iter().filter(on_same).count() as u16;
-            let port = virtual_port(&lab.hosts[usize::from(on)], own, lab.hosts.len(), (on, count));
+            let carrier = &lab.hosts[usize::from(on)];
+            // A gateway with all ports of its host has a virtual N_Port at each of them.
+            let ports = if element.text("gateway.host").is_some_and(names_port) { 1 } else { carrier.hbas.len() };
+            let port = virtual_port(carrier, own, lab.hosts.len(), (on, count), ports);
             lab.hosts.push(port);
             // Problems of the host are those of its gateway.
             let element = place.element.clone();
@@ -70,13 +73,16 @@ pub(super) fn add_nodes<'d>(
     }
 }
 
-/// Returns a host with one virtual N_Port at `carrier`.
-fn virtual_port(carrier: &Host, name: String, index: usize, (on, number): (u16, u16)) -> Host {
+/// Returns a host with `ports` virtual N_Ports at `carrier`.
+fn virtual_port(carrier: &Host, name: String, index: usize, (on, number): (u16, u16), ports: usize) -> Host {
     let receive_size_bytes = carrier.hbas.first().map_or(2048, |hba| hba.receive_size_bytes);
-    let wwpn = Wwpn(host_name(0x10, index, 1));
+    let hba = |port: u64| {
+        let wwpn = Wwpn(host_name(0x10, index, port));
+        Hba { wwpn, receive_size_bytes, data_frames_in_flight: None }
+    };
     Host {
         wwnn: Wwnn(host_name(0x20, index, 0)),
-        hbas: vec![Hba { wwpn, receive_size_bytes, data_frames_in_flight: None }],
+        hbas: (1..=ports.max(1) as u64).map(hba).collect(),
         processor: HostProcessor { hba: AdapterProcessor::default(), ..carrier.processor },
         bus: None,
         virtual_machine: Some(VirtualMachine {
@@ -94,6 +100,11 @@ fn virtual_port(carrier: &Host, name: String, index: usize, (on, number): (u16, 
 
 fn mode(element: &Element<'_>) -> GatewayMode {
     element.choice("gateway.mode", schema::GATEWAY_MODES).unwrap_or_default()
+}
+
+/// Returns whether a text names one port of a node.
+fn names_port(text: &str) -> bool {
+    text.contains(':')
 }
 
 /// Returns the node of a name that may have a port number.
@@ -189,16 +200,16 @@ fn gateway(
     }
 }
 
-/// Returns the ports between the gateway and the storage behind it.
+/// Returns the ports between the gateway and the storage behind it: one of each node if its port is
+/// named, and otherwise all.
 fn through(
     number: u16,
     element: &Element<'_>,
     (lab, live): (&Lab, &Live),
     names: &Names,
     sink: &mut Sink,
-) -> Option<FcpBackEnd> {
-    let origin = element.origin("gateway.host");
-    let initiator = element.text("gateway.host").and_then(|text| host_port(text, lab, live, names, &origin, sink));
+) -> Option<GatewayPorts> {
+    let initiators = initiators(element, (lab, live), names, sink);
     let text = element.text("gateway.target_port")?;
     let origin = element.origin("gateway.target_port");
     let accept = |node| matches!(node, Node::Storage(_));
@@ -214,8 +225,26 @@ fn through(
         sink.error(CONFLICT, &origin, reason, "name a storage system with LUNs of its own");
         return None;
     }
-    let port = one_port(text, end.port, storage.ports.len(), &origin, sink)?;
-    Some(FcpBackEnd { initiator: initiator?, target: storage.ports[usize::from(port)].wwpn })
+    let targets = match end.port {
+        None => storage.ports.iter().map(|port| port.wwpn).collect(),
+        port => vec![storage.ports[usize::from(one_port(text, port, storage.ports.len(), &origin, sink)?)].wwpn],
+    };
+    Some(GatewayPorts { initiators: initiators?, targets })
+}
+
+/// Returns the ports with which a gateway logs in: all of its host, unless one is named.
+fn initiators(element: &Element<'_>, (lab, live): (&Lab, &Live), names: &Names, sink: &mut Sink) -> Option<Vec<Wwpn>> {
+    let text = element.text("gateway.host")?;
+    let origin = element.origin("gateway.host");
+    let ports = match node_of(text, names) {
+        Some(Node::Host(host)) if !names_port(text) => lab.hosts[usize::from(host)].hbas.len(),
+        _ => 1,
+    };
+    if ports == 1 {
+        return host_port(text, lab, live, names, &origin, sink).map(|port| vec![port]);
+    }
+    let port = |port: usize| host_port(&format!("{text}:{port}"), lab, live, names, &origin, sink);
+    (0..ports).map(port).collect()
 }
 
 fn virtual_hosts(

@@ -5,7 +5,7 @@ use super::nodes::Names;
 use super::{ports, workloads};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
-use sanloom_fc::config::{Mask, Medium, Node};
+use sanloom_fc::config::{EthernetNode, Mask, Medium, Node};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::InitiatorName;
 use sanloom_wire::Wwpn;
@@ -38,14 +38,28 @@ pub(super) fn build(
 }
 
 /// Returns the initiator names of a text: an explicit name, the names of all ports of a host, or
-/// that of one port.
+/// that of one port. A host whose links are all of Ethernet has its iSCSI name beside them.
 fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<InitiatorName> {
     let kind = text.get(..4).unwrap_or_default();
     if ISCSI.iter().any(|one| kind.eq_ignore_ascii_case(one)) {
         check_name(text, origin, sink);
         return vec![InitiatorName::Iscsi(text.into())];
     }
-    port_names(lab, names, text, origin, sink).into_iter().map(InitiatorName::Fcp).collect()
+    let ports = port_names(lab, names, text, origin, sink).into_iter().map(InitiatorName::Fcp);
+    let iscsi = match names.get(text) {
+        Some(Node::Host(host)) if is_on_ethernet_only(lab, host) => {
+            Some(InitiatorName::Iscsi(lab.hosts[usize::from(host)].iscsi.name.as_str().into()))
+        }
+        _ => None,
+    };
+    ports.chain(iscsi).collect()
+}
+
+fn is_on_ethernet_only(lab: &Lab, host: u16) -> bool {
+    let on_ethernet = lab.ethernet_links.iter().flat_map(|link| &link.ends);
+    let on_fibre = lab.links.iter().flat_map(|link| &link.ends);
+    on_ethernet.into_iter().any(|end| end.node == EthernetNode::Host(host))
+        && !on_fibre.into_iter().any(|end| end.node == Node::Host(host))
 }
 
 fn port_names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<Wwpn> {

@@ -46,7 +46,7 @@ pub(super) const MASK: SectionDef = SectionDef {
             path: "hosts",
             kind: Kind::Patterns,
             fallback: Fallback::Required,
-            meaning: "Hosts, ports of hosts such as `server1:0`, port names such as `21:00:00:24:ff:00:00:01`, or iSCSI names.",
+            meaning: "Hosts, ports of hosts such as `server1:0`, port names such as `21:00:00:24:ff:00:00:01`, or iSCSI names. A host stands for all its ports, and for its iSCSI name if all its links are of Ethernet.",
             example: "[\"server1\", \"21:00:00:24:ff:00:00:01\", \"iqn.2026-11.net.example:server{2..4}\"]",
             also: &["initiators", "host"],
         },

@@ -12,7 +12,7 @@ type Pair = (u16, u16);
 /// Paths behind gateways that hosts need.
 #[derive(Default)]
 pub(super) struct BehindGateways {
-    /// Pairs of ports in Fibre Channel and targets of iSCSI, without duplicates.
+    /// Connections over Fibre Channel and to targets of iSCSI, without duplicates.
     needs: Vec<Need>,
     /// For each host and gateway that sessions join, the LUNs with indices into `needs`.
     luns: BTreeMap<Pair, BTreeMap<u16, Vec<usize>>>,
@@ -21,9 +21,8 @@ pub(super) struct BehindGateways {
 }
 
 enum Need {
-    /// Indices of both ports in [`PermittedPairs`]; `None` if one is dark or the pair is not
-    /// permitted.
-    Fcp(Option<[usize; 2]>),
+    /// Indices of both ports in [`PermittedPairs`] of each permitted path. One is enough.
+    Fcp(Vec<[usize; 2]>),
     /// Virtualization switch and storage system of a session of iSCSI.
     Iscsi(Pair),
     /// The switch or the storage system has no Ethernet interface.
@@ -52,15 +51,15 @@ impl BehindGateways {
             for lun in lab.luns_in_use(pair.0, pair.1) {
                 let mut of_lun = Vec::new();
                 for path in behind(lab, pair, lun) {
-                    let need = match path {
-                        Behind::Fcp([initiator, target]) => {
-                            found.ports.extend([initiator, target].iter().filter_map(|name| all.get(name)));
-                            let ports = hosts.get(&initiator).zip(storage.get(&target)).map(|(a, b)| [*a, *b]);
+                    let need = match &path {
+                        Behind::Fcp(paths) => {
+                            found.ports.extend(paths.iter().flatten().filter_map(|name| all.get(name)));
+                            let ports = |[a, b]: &[Wwpn; 2]| hosts.get(a).zip(storage.get(b)).map(|(a, b)| [*a, *b]);
                             let is_permitted =
                                 |ports: &[usize; 2]| permitted.partners(ports[0]).contains(&(ports[1] as u32));
-                            Need::Fcp(ports.filter(is_permitted))
+                            Need::Fcp(paths.iter().filter_map(ports).filter(is_permitted).collect())
                         }
-                        Behind::Iscsi(system) if iscsi.back_ends().contains_key(&(pair.1, system)) => {
+                        &Behind::Iscsi(system) if iscsi.back_ends().contains_key(&(pair.1, system)) => {
                             Need::Iscsi((pair.1, system))
                         }
                         Behind::Iscsi(_) => Need::WithoutInterface,
@@ -89,12 +88,13 @@ impl BehindGateways {
             broken.contains(&port.link) || port.fl_port_link.is_some_and(|link| broken.contains(&link))
         };
         let junction = |port: &AttachedPort| junctions.get(usize::from(port.switch));
+        let is_broken = |[own, far]: &[usize; 2]| {
+            let (own, far) = (&permitted.hosts[*own], &permitted.storage[*far]);
+            is_dark(own) || is_dark(far) || junction(own) != junction(far)
+        };
         let is_cut = |need: &Need| match need {
-            Need::Fcp(None) | Need::WithoutInterface => true,
-            Need::Fcp(Some([own, far])) => {
-                let (own, far) = (&permitted.hosts[*own], &permitted.storage[*far]);
-                is_dark(own) || is_dark(far) || junction(own) != junction(far)
-            }
+            Need::WithoutInterface => true,
+            Need::Fcp(paths) => paths.iter().all(is_broken),
             Need::Iscsi(pair) => back_ends.contains(pair),
         };
         let cut: Vec<bool> = self.needs.iter().map(is_cut).collect();

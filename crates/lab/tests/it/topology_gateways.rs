@@ -110,6 +110,54 @@ targets = "router"
     assert!(!points.contains("lan1"), "{points:?}");
 }
 
+/// The gateway and the array have a port in each of two fabrics.
+#[test]
+fn two_paths_behind_a_gateway_leave_no_single_point_between_it_and_its_array() {
+    let text = |host: &str, target: &str| {
+        format!(
+            r#"
+[switch."sw{{1..2}}"]
+[ethernet_switch."lan{{1..2}}"]
+[host.port]
+hbas = 2
+[host.server]
+[storage.array]
+ports = 2
+[storage.router]
+iscsi = {{ portals = ["192.0.2.1:3260", "198.51.100.1:3260"] }}
+gateway = {{ host = "{host}", target_port = "{target}" }}
+[[link]]
+from = "port"
+to = "sw{{1..2}}"
+rate = "8GFC"
+[[link]]
+from = "array"
+to = "sw{{1..2}}"
+rate = "8GFC"
+[[link]]
+from = "server"
+to = "lan{{1..2}}"
+rate = "10GbE"
+[[link]]
+from = "router"
+to = "lan{{1..2}}"
+rate = "10GbE"
+[workload.w]
+hosts = "server"
+targets = "router"
+"#
+        )
+    };
+    let both = report(&text("port", "array"));
+    let of_array = |points: &BTreeSet<&str>| points.iter().any(|name| name.contains("port") || name.contains("sw"));
+    assert!(points(&both).contains("router") && !of_array(&points(&both)), "{:?}", points(&both));
+    for (host, target) in [("port:0", "array"), ("port", "array:0"), ("port:0", "array:0")] {
+        let one = report(&text(host, target));
+        let points = points(&one);
+        assert!(points.contains("sw1") && points.contains("array:0-sw1"), "{host} to {target}: {points:?}");
+    }
+}
+
 /// The gateway and the array are at switches that a virtual link of FCoE joins.
 #[test]
 fn the_ethernet_below_the_fabric_behind_a_gateway_is_judged() {

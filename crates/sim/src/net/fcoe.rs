@@ -108,6 +108,10 @@ pub struct SeenFrame {
 pub struct FcoeBuffer {
     /// Size, in bytes.
     pub bytes: u64,
+    /// Bytes that it holds.
+    pub held_bytes: u64,
+    /// True while the receiver pauses its sender because of this buffer.
+    pub is_pausing: bool,
     /// Most bytes that it has held.
     pub max_bytes: u64,
     /// Frames that found no room.
@@ -138,7 +142,13 @@ impl FcoePlane {
     /// Returns the usage of the receive buffer of a lane, unless it belongs to no virtual link.
     pub fn buffer(&self, lane: u32) -> Option<FcoeBuffer> {
         let lane = self.lanes.get(lane as usize)?.as_deref()?;
-        Some(FcoeBuffer { bytes: lane.plan.buffer_bytes, max_bytes: lane.max_bytes, lost: lane.lost })
+        Some(FcoeBuffer {
+            bytes: lane.plan.buffer_bytes,
+            held_bytes: lane.held_bytes,
+            is_pausing: lane.is_pausing,
+            max_bytes: lane.max_bytes,
+            lost: lane.lost,
+        })
     }
 
     /// Keeps the contents of frames from now on, for a capture.

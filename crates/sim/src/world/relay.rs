@@ -82,6 +82,11 @@ pub(super) enum Relayed {
         nport: u16,
         target: Wwpn,
     },
+    /// A target port cannot be reached any more. Its commands end afterwards.
+    Down {
+        nport: u16,
+        target: Wwpn,
+    },
 }
 
 /// A command in flight.
@@ -124,10 +129,10 @@ impl Relay {
     pub(super) fn new(lab: &Lab, owners: &[Owner], in_order: bool, timer: u32) -> Relay {
         let mut ports = BTreeMap::new();
         let gateways = || lab.live.gateways.values();
-        let through = gateways().filter_map(|gateway| Some(gateway.through?.initiator));
+        let through = gateways().filter_map(|gateway| gateway.through.as_ref()).flat_map(|ports| &ports.initiators);
         // Hosts of a metadata server reach its back ends themselves.
         let of_back_ends = sanloom_fc::san::gateways(lab).next().map(|_| lab.live.host_ports()).unwrap_or_default();
-        let names: BTreeSet<Wwpn> = of_back_ends.into_iter().chain(through).collect();
+        let names: BTreeSet<Wwpn> = of_back_ends.into_iter().chain(through.copied()).collect();
         let hosts: BTreeSet<u16> = gateways().flat_map(|gateway| &gateway.hosts).map(|own| own.port).collect();
         for (nport, owner) in (0..).zip(owners) {
             let Owner::Host { host, hba } = *owner else { continue };
@@ -233,6 +238,7 @@ pub(super) fn remote_down(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, targ
     let (lost, kept) = std::mem::take(&mut port.waiting).into_iter().partition(|command| command.target == target);
     port.waiting = kept;
     let lost: VecDeque<RelayCommand> = lost;
+    hosts.relay.report(env.net, Relayed::Down { nport, target });
     for RelayCommand { number, .. } in lost {
         hosts.relay.report(env.net, Relayed::Done { number, outcome: Outcome::PortGone });
     }

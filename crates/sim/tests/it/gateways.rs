@@ -305,3 +305,136 @@ fn writes_lost_at_several_back_ends_release_their_blocks_with_the_next_logins() 
     assert!(conservation.holds() && conservation.commands_in_flight == 0, "{conservation:?}");
     assert_eq!(conservation.commands_failed, 0, "{conservation:?}");
 }
+
+/// Two hosts behind a gateway with a port in each of two fabrics, as the array has.
+fn two_fabrics(policy: &str, gateway: &str, faults: &str) -> String {
+    format!(
+        r#"
+[run]
+duration = "2s"
+warmup = "0s"
+stop_issuing = "600ms"
+[switch."sw{{1..2}}"]
+[ethernet_switch.lan]
+[host."server{{1..2}}"]
+[host.port]
+hbas = 2
+multipath = {{ policy = "{policy}" }}
+[storage.array]
+ports = 2
+rate = "20k/s"
+[storage.router]
+iscsi = {{}}
+gateway = {{ host = "port", target_port = "array", {gateway} }}
+[[link]]
+name = "own{{1..2}}"
+from = "port"
+to = "sw{{1..2}}"
+rate = "4GFC"
+[[link]]
+name = "far{{1..2}}"
+from = "array"
+to = "sw{{1..2}}"
+rate = "4GFC"
+[[link]]
+name = "lan{{1..3}}"
+from = "{{server1,server2,router}}"
+to = "lan"
+rate = "10GbE"
+[workload.w]
+hosts = "server{{1..2}}"
+targets = "router"
+depth = 8
+size = "32KiB"
+read_share = 0.5
+{faults}
+"#
+    )
+}
+
+/// Bytes that the array has sent and received over each of its links.
+fn of_fabrics(results: &Results) -> [f64; 2] {
+    ["far1", "far2"].map(|name| {
+        let link = results.links.iter().find(|link| link.name == name).expect(name);
+        link.forward.throughput_bytes_per_s + link.backward.throughput_bytes_per_s
+    })
+}
+
+const TRANSPARENT: &str = "mode = \"transparent\", hosts = \"server{1..2}\"";
+
+#[test]
+fn a_gateway_uses_its_paths_by_the_policy_of_its_host() {
+    for mode in ["forwarding = \"command\"", TRANSPARENT] {
+        for policy in ["round-robin", "least-queue", "service-time"] {
+            let results = run(&two_fabrics(policy, mode, ""));
+            let [one, two] = of_fabrics(&results);
+            assert!((one / two - 1.0).abs() < 0.15, "{policy}, {mode}: {one} and {two}");
+            assert!(
+                results.totals.io.ios_completed > 2_500 && results.totals.io.ios_failed == 0,
+                "{:?}",
+                results.totals
+            );
+        }
+        let [one, two] = of_fabrics(&run(&two_fabrics("failover", mode, "")));
+        assert!(one > 5e7 && two < one / 1_000.0, "{mode}: {one} and {two}");
+    }
+}
+
+/// The first fabric fails in three ways. Commands go on over the second one, and hosts see nothing
+/// but a delay: without a retry of theirs, a command that was answered with BUSY would fail.
+#[test]
+fn commands_that_lose_their_path_go_on_over_another_one() {
+    let faults = [
+        "kind = \"link-down\"\nlink = \"own1\"",
+        "kind = \"link-down\"\nlink = \"far1\"",
+        "kind = \"switch-reset\"\nswitch = \"sw1\"",
+    ];
+    for (number, fault) in faults.into_iter().enumerate() {
+        let fault = format!("[[fault]]\n{fault}\nat = \"100ms\"\nfor = \"150ms\"\n");
+        let grain = ["command", "pdu", "frame"][number];
+        let policies = ["failover", "round-robin"];
+        for (mode, policy) in [("", policies[number % 2]), (TRANSPARENT, policies[(number + 1) % 2])] {
+            let keys = format!("forwarding = \"{grain}\", {mode}");
+            let text = two_fabrics(policy, &keys, &fault);
+            let text = text.replace("[host.\"server{1..2}\"]\n", "[host.\"server{1..2}\"]\nretries = 0\n");
+            let results = run(&text);
+            let conservation = &results.conservation;
+            assert!(conservation.holds() && conservation.commands_in_flight == 0, "{fault}: {conservation:?}");
+            assert_eq!(conservation.commands_failed, 0, "{fault}, {policy}, {keys}: {conservation:?}");
+            let [one, two] = of_fabrics(&results);
+            assert!(one > 1e7 && two > 1e7, "{fault}, {policy}, {keys}: {one} and {two}");
+            // After the failure, the first path of all is used again.
+            assert!(policy != "failover" || one > two, "{fault}, {keys}: {one} and {two}");
+        }
+    }
+}
+
+#[test]
+fn without_any_path_a_gateway_answers_busy_until_one_returns() {
+    let fault = |fabric: u8| {
+        format!("[[fault]]\nkind = \"switch-reset\"\nswitch = \"sw{fabric}\"\nat = \"300ms\"\nfor = \"{fabric}00ms\"\n")
+    };
+    let text = two_fabrics("round-robin", "", &format!("{}{}", fault(1), fault(2)));
+    let results = run(&text.replace("[host.\"server{1..2}\"]\n", "[host.\"server{1..2}\"]\nretries = 255\n"));
+    let conservation = &results.conservation;
+    assert!(conservation.holds() && conservation.commands_in_flight == 0, "{conservation:?}");
+    assert!(results.totals.io.ios_completed > 2_000, "{:?}", results.totals);
+}
+
+/// Masks at the gateway, by the iSCSI names of its hosts.
+#[test]
+fn a_gateway_shows_hosts_the_luns_of_their_masks() {
+    let text = |second: u8| {
+        let masks = format!(
+            "[[mask]]\nhosts = \"server1\"\ntargets = \"router:lun{{0..1}}\"\n\
+             [[mask]]\nhosts = \"server2\"\ntargets = \"router:lun{second}\"\n"
+        );
+        let text = two_fabrics("round-robin", "", &masks).replace("ports = 2\nrate", "ports = 2\nluns = 2\nrate");
+        text.replace("targets = \"router\"", "targets = \"router:lun0\"")
+    };
+    let refused = sanloom_lab::load("x.toml", &text(1), &[]).err().map(|mistakes| mistakes.render(false));
+    let reason = "masks hide `router:lun0` from host `server2`";
+    assert!(refused.as_ref().is_some_and(|text| text.contains(reason)), "{refused:?}");
+    let shown = run(&text(0));
+    assert!(shown.totals.io.ios_completed > 2_000 && shown.totals.io.ios_failed == 0, "{:?}", shown.totals);
+}

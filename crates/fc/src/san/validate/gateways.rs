@@ -45,7 +45,11 @@ pub(super) fn check_gateways(
         let has_sessions = workload.hosts.iter().any(|host| !pairs.storage_of_host(*host).contains(&storage));
         for ports in needed {
             let lack = match ports {
-                Behind::Fcp(ports) => missing(lab, pairs, ports),
+                // The first path stands for all of them.
+                Behind::Fcp(paths) => {
+                    let mut lacks = paths.into_iter().map(|ports| missing(lab, pairs, ports));
+                    lacks.next().flatten().filter(|_| lacks.all(|lack| lack.is_some()))
+                }
                 Behind::Iscsi(system) if has_sessions => missing_ethernet(lab, storage, system),
                 Behind::Iscsi(_) => None,
             };

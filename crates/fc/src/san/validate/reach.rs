@@ -143,7 +143,7 @@ fn has_private_end(lab: &Lab, host: u16, storage: u16) -> bool {
     })
 }
 
-/// Reports LUNs that links and zones permit, and masks hide.
+/// Reports LUNs that links and zones permit, or sessions of iSCSI, and masks hide.
 fn check_masks(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Place, problems: &mut Problems) {
     let mut hidden: BTreeMap<BTreeSet<Target>, Vec<u16>> = BTreeMap::new();
     for &host in workload.hosts.iter().filter(|host| usize::from(**host) < lab.hosts.len()) {
@@ -155,7 +155,10 @@ fn check_masks(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Place
                 access.masked.partners(port).iter().any(|partner| of_system.contains(&(*partner as usize)))
             };
             let mut seeing = ports.clone().filter(|port| access.masked.shows(*port, target.storage, target.lun));
-            zoned.contains(&target.storage) && !seeing.any(is_partner)
+            if zoned.contains(&target.storage) {
+                return !seeing.any(is_partner);
+            }
+            !access.ip.ways(host, target.storage).is_empty() && lab.is_hidden_over_iscsi(host, target)
         };
         let targets: BTreeSet<Target> = workload.targets.iter().filter(is_hidden).copied().collect();
         if !targets.is_empty() {

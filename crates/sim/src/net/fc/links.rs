@@ -91,8 +91,12 @@ impl FcPlane {
         let plane = &mut self.switches[usize::from(switch)];
         plane.crossbar.discard(events.now, |_| true, |buffered| lost.push(buffered));
         for buffered in &lost {
-            let site = self.switches[usize::from(switch)].loss_site(switch, buffered.input);
+            let plane = &self.switches[usize::from(switch)];
+            let site = plane.loss_site(switch, buffered.input);
+            // A virtual link keeps its receive buffer, and has no credits that restart with it.
+            let lane = plane.rx_lane(buffered.input).filter(|&lane| !buffered.crossed && self.fcoe.has(lane));
             self.count_loss(&buffered.on_line.frame, Loss::SwitchReset, site);
+            lane.into_iter().for_each(|lane| fcoe::free(self, events, lane));
         }
     }
 

@@ -8,9 +8,11 @@
 //! ```
 //!
 //! A command of a host takes the service time of the controller, then the time of the processor of
-//! the gateway. Requests to virtual disks wait for a lost back end as long as `retry` says; on the
-//! LUNs of an array, a lost path is answered with BUSY, so that hosts repeat the command.
+//! the gateway. Requests to virtual disks wait for a lost back end as long as `retry` says. A
+//! command for the LUNs of an array whose path is lost goes on over another one; without one it is
+//! answered with BUSY, so that hosts repeat it.
 
+mod paths;
 mod seen;
 mod switch;
 
@@ -258,13 +260,13 @@ impl Switches {
             self.ended.push_back((storage, ended.nport, ended.tag, status));
             return true;
         }
-        let nport = peer.and_then(|peer| switch.nports.get(&peer.host).copied());
+        let host = peer.map(|peer| peer.host);
         let segment = peer.map_or(u32::MAX, |peer| peer.segment_bytes);
         let grain = switch.gateway.grain.bytes(segment, switch.frame_bytes);
         switch.next_job += 1;
         switch.commands += 1;
         let number = switch.next_job;
-        let job = Job { owner: ended.nport, io, nport, grain, pieces: Vec::new(), passed: 0, is_recalled };
+        let job = Job { owner: ended.nport, io, host, grain, pieces: Vec::new(), passed: 0, is_recalled };
         switch.jobs.insert(number, job);
         switch.by_task.insert(key, number);
         let cost = switch.gateway.cost.of_command(io.bytes.into());
@@ -318,11 +320,14 @@ impl Switches {
     fn send(&mut self, net: &mut Net, storage: u16, job: u64, (lun, request): (LunId, Request), at: Option<u32>) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
         let bytes = request.blocks * switch.luns[usize::from(lun.0)].block_bytes;
-        switch.requests.insert(request.tag, Pending { job, lun, request, at, until_ps: None });
+        switch
+            .requests
+            .insert(request.tag, Pending { job, lun, request, at, until_ps: None, path: None, lost_paths: 0 });
         if let (Some(at), Some(job)) = (at, switch.jobs.get_mut(&job)) {
             let place = job.pieces.partition_point(|piece| piece.at < at);
             job.pieces.insert(place, Piece { at, bytes, tag: request.tag, arrived: 0 });
         }
+        switch.choose_path(net.now(), request.tag);
         self.order(storage, request.tag);
         net.set_timer_earlier(self.timer, net.now());
     }
@@ -395,11 +400,24 @@ impl Switches {
             Relayed::Up { nport, target } => {
                 let storage: Vec<u16> = self.switches.keys().copied().collect();
                 for storage in storage {
+                    self.path_changed(net.now(), storage, (nport, target), true);
                     self.repeat(storage, |own, back| {
                         own == Some(nport) && matches!(back.route, Some(Route::Fabric(_, name)) if name == target)
                     });
                 }
             }
+            Relayed::Down { nport, target } => {
+                let storage: Vec<u16> = self.switches.keys().copied().collect();
+                for storage in storage {
+                    self.path_changed(net.now(), storage, (nport, target), false);
+                }
+            }
+        }
+    }
+
+    fn path_changed(&mut self, now_ps: u64, storage: u16, (nport, target): (u16, Wwpn), is_up: bool) {
+        if let Some(switch) = self.switches.get_mut(&storage) {
+            switch.paths.changed(now_ps, nport, target, is_up);
         }
     }
 
@@ -423,6 +441,10 @@ impl Switches {
         let Some(pending) = switch.requests.get_mut(&tag) else { return };
         let (number, at, lun) = (pending.job, pending.at, pending.lun);
         if is_through {
+            if switch.fails_over(now, tag, outcome) {
+                self.order(storage, tag);
+                return net.set_timer_earlier(self.timer, now);
+            }
             switch.requests.remove(&tag);
             return self.finish(storage, number, status_through(outcome));
         }
@@ -483,7 +505,11 @@ impl Switches {
             // No extent is at a back end that is not reached, so no request goes there.
             None => {}
             Some(Route::Session(session)) => self.orders.push_back((session, Order::Submit(command))),
-            Some(Route::Fabric(_, target)) => {
+            Some(route @ (Route::Fabric(..) | Route::Array)) => {
+                let target = match route {
+                    Route::Fabric(_, target) => Some(target),
+                    _ => pending.path.map(|(chosen, _)| chosen.target),
+                };
                 let job = switch.jobs.get(&pending.job);
                 let arrived = job.and_then(|job| switch.data.get(&(job.owner, job.io.tag)).copied());
                 // Without a report, all data of a write have arrived with its command.
@@ -491,8 +517,10 @@ impl Switches {
                 let Command { lun, cdb, direction, bytes, .. } = command;
                 self.relay_orders.push_back(RelayOrder::Submit(RelayCommand {
                     number: relayed(storage, tag),
+                    // Without a path, no N_Port has the command, which ends as after the loss of
+                    // one.
                     nport: switch.nport_of(pending).unwrap_or(u16::MAX),
-                    target,
+                    target: target.unwrap_or_default(),
                     lun,
                     cdb,
                     direction,

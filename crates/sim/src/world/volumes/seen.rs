@@ -43,9 +43,10 @@ pub(crate) fn virtualization(world: &World) -> impl Iterator<Item = SwitchSeen<'
     let path = |lun: &BackLun| match lun.route? {
         Route::Session(session) => Some(BackPath::Session(session)),
         Route::Fabric(nport, target) => {
-            let port_id = nport.and_then(|nport| relay::logged_in_to(&world.hosts, nport, target));
-            Some(BackPath::Fabric(target, port_id))
+            Some(BackPath::Fabric(target, relay::logged_in_to(&world.hosts, nport, target)))
         }
+        // Its LUNs are no back ends of virtual disks.
+        Route::Array => None,
     };
     switches.filter(|(storage, _)| has_volumes(&world.lab, **storage)).map(move |(&storage, switch)| SwitchSeen {
         storage,

@@ -1,8 +1,10 @@
 //! The state of one gateway: its back ends, the commands of its hosts and their requests.
 
+use super::paths::{ArrayPaths, Chosen};
 use super::{AGAIN, BackSession};
 use crate::host::FifoServer;
-use sanloom_fc::config::{BackEndTarget, Gateway, GatewayMode};
+use sanloom_fc::config::{BackEndTarget, Gateway};
+use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_fc::san::{Lab, LunOfLab, VirtualDisks, back_end_luns};
 use sanloom_scsi::disk::{Op, Request, WriteCache};
 use sanloom_scsi::iscsi::forward::BackUnit;
@@ -14,6 +16,9 @@ use sanloom_wire::cdb::Cdb;
 use sanloom_wire::{Wwpn, lun};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Number of lost paths after which a request to the array is answered with BUSY.
+const MAX_LOST_PATHS: u8 = 8;
+
 /// A request to a back end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
@@ -24,6 +29,10 @@ pub(super) struct Pending {
     pub(super) at: Option<u32>,
     /// Time at which it fails if its session is lost, in ps.
     pub(super) until_ps: Option<u64>,
+    /// Path to the array on which it was sent, and the time in ps.
+    pub(super) path: Option<(Chosen, u64)>,
+    /// Number of paths to the array that it has lost.
+    pub(super) lost_paths: u8,
 }
 
 /// Way to a back end.
@@ -31,8 +40,10 @@ pub(super) struct Pending {
 pub(super) enum Route {
     /// Session with this number among all sessions of the lab.
     Session(u32),
-    /// Target port, with the N_Port of the gateway; `None`: that of the host.
-    Fabric(Option<u16>, Wwpn),
+    /// Target port, with the N_Port of the gateway.
+    Fabric(u16, Wwpn),
+    /// One of the paths to the array whose LUNs are those of the gateway.
+    Array,
 }
 
 /// A LUN of a back end.
@@ -60,8 +71,8 @@ pub(super) struct Piece {
 pub(super) struct Job {
     pub(super) owner: u16,
     pub(super) io: Io,
-    /// N_Port of the host in transparent mode.
-    pub(super) nport: Option<u16>,
+    /// Host of its session; `None` if it is not known.
+    pub(super) host: Option<u16>,
     /// Data that are passed on together, in bytes; `None`: all of them.
     pub(super) grain: Option<u32>,
     /// Requests with data of the host, in the order of their offsets.
@@ -81,8 +92,8 @@ pub(super) struct Switch {
     /// Volume of each LUN.
     pub(super) units: Vec<Option<VolumeId>>,
     pub(super) luns: Vec<BackLun>,
-    /// Virtual N_Ports by host.
-    pub(super) nports: BTreeMap<u16, u16>,
+    /// Paths to the array whose LUNs are those of the gateway.
+    pub(super) paths: ArrayPaths,
     /// Commands at the controller, by session and tag, and whether they were recalled there.
     pub(super) arrived: BTreeMap<(u16, IoTag), (Io, bool)>,
     /// Write data that have arrived before their command is complete, by session and tag.
@@ -146,10 +157,9 @@ impl Switch {
     ) -> Switch {
         let gateway = lab.live.gateways.get(&number).cloned().unwrap_or_default();
         let mut luns = Vec::new();
-        if let Some(ports) = gateway.through {
-            let own = if gateway.mode == GatewayMode::Proxy { nport(ports.initiator) } else { None };
+        if gateway.through.is_some() {
             let lun = |(number, lun): (u16, &sanloom_fc::config::Lun)| BackLun {
-                route: Some(Route::Fabric(own, ports.target)),
+                route: Some(Route::Array),
                 lun: number,
                 block_bytes: lun.block_bytes,
                 retry_ps: 0,
@@ -158,7 +168,7 @@ impl Switch {
         }
         let route_to = |lun: &LunOfLab| match &lab.live.back_ends[usize::from(lun.back_end)].target {
             BackEndTarget::Iscsi(_) => session(lun.target.storage).map(Route::Session),
-            BackEndTarget::Fcp(ports) => nport(ports.initiator).map(|own| Route::Fabric(Some(own), ports.target)),
+            BackEndTarget::Fcp(ports) => nport(ports.initiator).map(|own| Route::Fabric(own, ports.target)),
         };
         let (mut map, mut units) = (Map::new(Vec::new(), Vec::new()), Vec::new());
         if gateway.through.is_none() {
@@ -175,22 +185,17 @@ impl Switch {
             }
             map = disks.map;
         }
-        let virtual_port = |own: &sanloom_fc::config::GatewayHost| {
-            let name = lab.hosts.get(usize::from(own.port))?.hbas.first()?.wwpn;
-            Some((own.host, nport(name)?))
-        };
-        let nports: BTreeMap<u16, u16> = gateway.hosts.iter().filter_map(virtual_port).collect();
-        let initiator = gateway.through.map(|ports| ports.initiator);
+        let own = gateway.through.as_ref().map(|ports| &ports.initiators);
         let hbas = lab.hosts.iter().flat_map(|host| &host.hbas);
         let frame_bytes =
-            hbas.filter(|hba| initiator.is_none_or(|name| hba.wwpn == name)).map(|hba| hba.receive_size_bytes);
+            hbas.filter(|hba| own.is_none_or(|names| names.contains(&hba.wwpn))).map(|hba| hba.receive_size_bytes);
         Switch {
             frame_bytes: frame_bytes.min().unwrap_or(2048).into(),
+            paths: ArrayPaths::new(lab, &gateway, nport),
             gateway,
             volumes: Volumes::new(map),
             units,
             luns,
-            nports,
             arrived: BTreeMap::new(),
             data: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -210,7 +215,7 @@ impl Switch {
 
     /// Returns whether a unit has data behind it.
     pub(super) fn has_unit(&self, unit: u16) -> bool {
-        match self.gateway.through {
+        match &self.gateway.through {
             Some(_) => usize::from(unit) < self.luns.len(),
             None => self.volume(unit).is_some(),
         }
@@ -226,14 +231,41 @@ impl Switch {
         self.requests.iter().filter(|(_, pending)| pending.job == job).map(|(tag, _)| *tag).collect()
     }
 
-    /// Returns the N_Port of a request; `None` for a session of iSCSI, and for a host without a
-    /// virtual N_Port.
+    /// Returns the N_Port of a request; `None` for a session of iSCSI, and for a request to the
+    /// array that has no path.
     pub(super) fn nport_of(&self, pending: &Pending) -> Option<u16> {
         match self.luns.get(usize::from(pending.lun.0))?.route? {
             Route::Session(_) => None,
-            Route::Fabric(Some(own), _) => Some(own),
-            Route::Fabric(None, _) => self.jobs.get(&pending.job)?.nport,
+            Route::Fabric(own, _) => Some(own),
+            Route::Array => pending.path.map(|(chosen, _)| chosen.nport),
         }
+    }
+
+    /// Selects the path of a request to the array.
+    pub(super) fn choose_path(&mut self, now_ps: u64, tag: u64) {
+        let Some(pending) = self.requests.get_mut(&tag) else { return };
+        let back = &self.luns[usize::from(pending.lun.0)];
+        if matches!(back.route, Some(Route::Array)) {
+            let host = self.jobs.get(&pending.job).and_then(|job| job.host);
+            let bytes = pending.request.blocks.saturating_mul(back.block_bytes);
+            pending.path = self.paths.choose(host, bytes).map(|chosen| (chosen, now_ps));
+        }
+    }
+
+    /// Takes note of the end of a request to the array. Returns whether it is sent again, because
+    /// its path is lost and another one is up.
+    pub(super) fn fails_over(&mut self, now_ps: u64, tag: u64, outcome: Outcome) -> bool {
+        let Some(pending) = self.requests.get_mut(&tag) else { return false };
+        let Some((chosen, sent_ps)) = pending.path.take() else { return false };
+        self.paths.release(&chosen, matches!(outcome, Outcome::Completed { .. }), [sent_ps, now_ps]);
+        // A recalled command has a time at which it fails.
+        let goes_on = outcome == Outcome::PortGone && pending.until_ps.is_none() && pending.lost_paths < MAX_LOST_PATHS;
+        if !goes_on || !self.paths.has_other(&chosen) {
+            return false;
+        }
+        pending.lost_paths += 1;
+        self.choose_path(now_ps, tag);
+        true
     }
 
     /// Returns the command of a request.

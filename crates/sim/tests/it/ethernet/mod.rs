@@ -1,8 +1,8 @@
 //! The Ethernet plane: rates, lossless priorities, shares, marks, paths and deadlocks.
 
 pub mod fabric;
-mod plain;
-mod random;
+pub mod plain;
+pub mod random;
 mod tcp;
 
 use fabric::{Fabric, LINK, frame, switch};

@@ -2,6 +2,9 @@
 //! looks at every line and every switch. It shares no code with the plane but the plan, the packet
 //! and the random numbers.
 
+mod line;
+
+use line::{Flying, PlainLine, Waiting};
 use sanloom_scsi::random::{SplitMix64, mix};
 use sanloom_sim::net::ethernet::{EthernetPlan, EthernetSwitchPlan, LineErrors, Packet, Station};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,55 +18,20 @@ pub enum Content {
     Pause { named: u8, stop: u8 },
 }
 
-struct Flying {
-    acts_ps: u64,
-    tail_ps: u64,
-    content: Content,
-}
-
-/// A frame that waits at a port, in the order of arrival.
-#[derive(Clone, Copy)]
-struct Waiting {
-    packet: Packet,
-    is_bad: bool,
-    ready_ps: u64,
-    /// Port that it came from; `None` in an interface.
-    ingress: Option<u16>,
-}
-
-pub struct PlainLine {
-    from: Station,
-    to: Station,
-    ps_per_byte: u64,
-    cable_ps: u64,
-    reaction_ps: u64,
-    shares: [u64; 8],
-    longest: u64,
-    enters_early: bool,
-    up: bool,
-    free_ps: u64,
-    waiting: Vec<Waiting>,
-    flying: Vec<Flying>,
-    to_name: u8,
-    /// For each priority, the times between which no frame begins.
-    pauses: [(u64, u64); 8],
-    deficits: [u64; 8],
-    turn: usize,
-    granted: bool,
-    pub errors: LineErrors,
-    dice: SplitMix64,
-    refresh_ps: u64,
-    pub frames: u64,
-    pub bytes: u64,
-    pub pause_frames: u64,
-}
-
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub struct PlainGroup {
     pub reserve: u64,
     pub shared: u64,
     pub headroom: u64,
     pub pauses: bool,
+}
+
+/// Event of a frame of FCoE, which has a number as its position.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Handed {
+    Left,
+    Arrived(u16),
+    Lost,
 }
 
 struct PlainSwitch {
@@ -78,6 +46,10 @@ pub struct Engine {
     pub lines: Vec<PlainLine>,
     switches: Vec<PlainSwitch>,
     storms: Vec<u8>,
+    /// Priorities that an interface pauses because of its receive buffers.
+    busy: Vec<u8>,
+    /// Frames of FCoE that have begun to leave their interface, have arrived or are lost.
+    pub handed: Vec<(u32, Handed)>,
     pub delivered: Vec<(u64, u16, u32, u32, bool)>,
     pub lost: BTreeMap<(u32, &'static str), u64>,
 }
@@ -115,6 +87,7 @@ impl Engine {
                     errors: LineErrors::default(),
                     dice: SplitMix64(mix(plan.seed ^ mix(number))),
                     refresh_ps: NEVER,
+                    obeys: 0xff,
                     frames: 0,
                     bytes: 0,
                     pause_frames: 0,
@@ -136,6 +109,8 @@ impl Engine {
             switches: switches.collect(),
             lines,
             storms: vec![0; plan.interfaces.into()],
+            busy: vec![0; plan.interfaces.into()],
+            handed: Vec::new(),
             delivered: Vec::new(),
             lost: BTreeMap::new(),
         }
@@ -162,33 +137,52 @@ impl Engine {
     /// Goes to the instant `now` and does all that happens then.
     pub fn go(&mut self, now: u64) {
         self.now = now;
-        for number in 0..self.lines.len() {
-            while self.lines[number].flying.first().is_some_and(|flying| flying.acts_ps == now) {
-                let flying = self.lines[number].flying.remove(0);
-                self.arrive(number, &flying);
-            }
-        }
-        (0..self.lines.len()).for_each(|number| self.try_send(number));
-        for number in 0..self.lines.len() {
-            if self.lines[number].refresh_ps == now {
-                self.lines[number].refresh_ps = NEVER;
-                self.refresh(number);
-            }
-        }
+        while self.arrive_next() || self.send_next() || self.refresh_next() {}
     }
 
-    fn lose(&mut self, line: usize, why: &'static str) {
+    /// Lets one frame arrive that does so now.
+    pub fn arrive_next(&mut self) -> bool {
+        let now = self.now;
+        let is_due = |line: &PlainLine| line.flying.first().is_some_and(|flying| flying.acts_ps == now);
+        let Some(number) = self.lines.iter().position(is_due) else { return false };
+        let flying = self.lines[number].flying.remove(0);
+        self.arrive(number, &flying);
+        true
+    }
+
+    /// Sends one frame on the first line that can.
+    pub fn send_next(&mut self) -> bool {
+        (0..self.lines.len()).any(|number| self.try_send(number))
+    }
+
+    /// Refreshes the pauses for one line that are due now.
+    pub fn refresh_next(&mut self) -> bool {
+        let now = self.now;
+        let Some(number) = self.lines.iter().position(|line| line.refresh_ps == now) else { return false };
+        self.lines[number].refresh_ps = NEVER;
+        self.refresh(number);
+        true
+    }
+
+    fn lose(&mut self, line: usize, packet: Packet, why: &'static str) {
+        if packet.is_fcoe() {
+            self.handed.push((packet.position, Handed::Lost));
+        }
         *self.lost.entry((line as u32, why)).or_default() += 1;
     }
 
     pub fn send(&mut self, packet: Packet) {
+        self.send_at(packet, self.now);
+    }
+
+    /// Appends a frame to the queue of its interface, which begins at `ready_ps` at the earliest.
+    pub fn send_at(&mut self, packet: Packet, ready_ps: u64) {
         let is_own = |line: &PlainLine| line.from == Station::Interface(packet.from);
         let number = self.lines.iter().position(is_own).expect("each interface has a link");
         if !self.lines[number].up {
-            return self.lose(number, "link down");
+            return self.lose(number, packet, "link down");
         }
-        let waiting = Waiting { packet, is_bad: false, ready_ps: self.now, ingress: None };
-        self.lines[number].waiting.push(waiting);
+        self.lines[number].waiting.push(Waiting { packet, is_bad: false, ready_ps, ingress: None });
         self.try_send(number);
     }
 
@@ -198,6 +192,7 @@ impl Engine {
                 let now = self.now;
                 let sender = &mut self.lines[number ^ 1];
                 let longest = 65_535 * 64 * sender.ps_per_byte;
+                let named = named & sender.obeys;
                 for priority in (0..8).filter(|priority| named & 1 << priority != 0) {
                     let (from, until) = &mut sender.pauses[priority];
                     if stop & 1 << priority == 0 {
@@ -209,12 +204,16 @@ impl Engine {
                         *until = *from + longest;
                     }
                 }
-                return self.try_send(number ^ 1);
+                self.try_send(number ^ 1);
+                return;
             }
             Content::Frame { packet, is_bad } => (packet, is_bad),
         };
         match self.lines[number].to {
-            Station::Interface(_) if is_bad => self.lose(number, "bad FCS"),
+            Station::Interface(_) if is_bad => self.lose(number, packet, "bad FCS"),
+            Station::Interface(interface) if packet.is_fcoe() => {
+                self.handed.push((packet.position, Handed::Arrived(interface)));
+            }
             Station::Interface(interface) => {
                 self.delivered.push((self.now, interface, packet.flow, packet.position, packet.has_congestion()));
             }
@@ -265,14 +264,14 @@ impl Engine {
     fn forward(&mut self, number: usize, (switch, port): (u16, u16), packet: Packet, is_bad: bool, tail_ps: u64) {
         let plan = self.switches[usize::from(switch)].plan.clone();
         if is_bad && tail_ps <= self.now {
-            return self.lose(number, "bad FCS");
+            return self.lose(number, packet, "bad FCS");
         }
         if packet.bytes > plan.longest_bytes {
-            return self.lose(number, "too long");
+            return self.lose(number, packet, "too long");
         }
-        let Some(out) = self.out(switch, &packet) else { return self.lose(number, "no path") };
+        let Some(out) = self.out(switch, &packet) else { return self.lose(number, packet, "no path") };
         if [port, out].iter().any(|&port| plan.vlans[usize::from(port)] & 1 << packet.vlan() == 0) {
-            return self.lose(number, "VLAN");
+            return self.lose(number, packet, "VLAN");
         }
         let tx = self.line_of(switch, out);
         let priority = packet.priority();
@@ -285,7 +284,7 @@ impl Engine {
         let mut begins_pause = false;
         if plan.lossless & 1 << priority == 0 {
             if bytes > free || queued + bytes > free * u64::from(plan.memory.lossy_alpha_256) / 256 {
-                return self.lose(number, "congestion");
+                return self.lose(number, packet, "congestion");
             }
             state.lossy += bytes;
         } else {
@@ -298,7 +297,7 @@ impl Engine {
             } else if group.headroom + bytes <= plan.memory.headroom_bytes[usize::from(port)] {
                 group.headroom += bytes;
             } else {
-                return self.lose(number, "headroom");
+                return self.lose(number, packet, "headroom");
             }
             begins_pause = group.headroom > 0 && !group.pauses;
             group.pauses |= group.headroom > 0;
@@ -344,7 +343,7 @@ impl Engine {
 
     fn pausing(&self, number: usize) -> u8 {
         match self.lines[number].to {
-            Station::Interface(interface) => self.storms[usize::from(interface)],
+            Station::Interface(interface) => self.storms[usize::from(interface)] | self.busy[usize::from(interface)],
             Station::Switch { switch, port } => {
                 let groups = self.switches[usize::from(switch)].groups.iter();
                 groups.filter(|(key, group)| key.0 == port && group.pauses).map(|(key, _)| 1 << key.1).sum()
@@ -365,16 +364,18 @@ impl Engine {
         self.announce(number, pausing);
     }
 
-    fn try_send(&mut self, number: usize) {
+    /// Sends one frame on a line, if one may leave.
+    fn try_send(&mut self, number: usize) -> bool {
         let now = self.now;
         let line = &mut self.lines[number];
         if !line.up || line.free_ps > now {
-            return;
+            return false;
         }
         if line.to_name != 0 {
             let named = std::mem::take(&mut line.to_name);
             let stop = self.pausing(number ^ 1) & named;
-            return self.put(number, Content::Pause { named, stop });
+            self.put(number, Content::Pause { named, stop });
+            return true;
         }
         let first: Vec<Option<Waiting>> = (0..8).map(|priority| line.first(priority)).collect();
         let may_begin = |priority: usize| {
@@ -382,12 +383,16 @@ impl Engine {
             first[priority].is_some_and(|waiting| waiting.ready_ps <= now) && !(from <= now && now < until)
         };
         let ready: Vec<usize> = (0..8).filter(|&priority| may_begin(priority)).collect();
-        let Some(priority) = line.choose(&ready, &first) else { return };
+        let Some(priority) = line.choose(&ready, &first) else { return false };
         let at = line.waiting.iter().position(|waiting| usize::from(waiting.packet.priority()) == priority);
         let waiting = line.take(at.expect("it is ready"));
         let from = line.from;
         self.put(number, Content::Frame { packet: waiting.packet, is_bad: waiting.is_bad });
+        if waiting.packet.is_fcoe() && matches!(from, Station::Interface(_)) {
+            self.handed.push((waiting.packet.position, Handed::Left));
+        }
         self.free(from, &waiting);
+        true
     }
 
     fn free(&mut self, from: Station, waiting: &Waiting) {
@@ -439,7 +444,7 @@ impl Engine {
             match &mut content {
                 Content::Pause { .. } if is_lost || is_damaged => return,
                 Content::Pause { .. } => {}
-                Content::Frame { .. } if is_lost => return self.lose(number, "lost"),
+                Content::Frame { packet, .. } if is_lost => return self.lose(number, *packet, "lost"),
                 Content::Frame { is_bad, .. } => *is_bad |= is_damaged,
             }
             if lateness > 0 && (line.dice.bits() >> 32) < u64::from(lateness) {
@@ -463,15 +468,17 @@ impl Engine {
                 (line.pauses, line.to_name) = ([(0, 0); 8], 0);
                 let flying = std::mem::take(&mut line.flying);
                 let from = line.from;
-                for _ in flying.iter().filter(|flying| matches!(flying.content, Content::Frame { .. })) {
-                    self.lose(number, "link down");
+                for flying in flying {
+                    if let Content::Frame { packet, .. } = flying.content {
+                        self.lose(number, packet, "link down");
+                    }
                 }
                 for priority in 0..8 {
                     while let Some(at) =
                         self.lines[number].waiting.iter().position(|waiting| waiting.packet.priority() == priority)
                     {
                         let waiting = self.lines[number].take(at);
-                        self.lose(number, "link down");
+                        self.lose(number, waiting.packet, "link down");
                         self.free(from, &waiting);
                     }
                 }
@@ -490,6 +497,15 @@ impl Engine {
         let number = self.lines.iter().position(|line| line.to == Station::Interface(interface)).expect("a link");
         if before != storm && self.lines[number].up {
             self.announce(number, before | storm);
+        }
+    }
+
+    /// Lets an interface pause the priorities in `busy` because of its receive buffers.
+    pub fn set_busy(&mut self, interface: u16, busy: u8) {
+        let before = std::mem::replace(&mut self.busy[usize::from(interface)], busy);
+        let number = self.lines.iter().position(|line| line.to == Station::Interface(interface)).expect("a link");
+        if before != busy {
+            self.announce(number, before | busy);
         }
     }
 
@@ -517,48 +533,5 @@ impl PlainSwitch {
             group.pauses = false;
         }
         ends
-    }
-}
-
-impl PlainLine {
-    fn first(&self, priority: usize) -> Option<Waiting> {
-        self.waiting.iter().find(|waiting| usize::from(waiting.packet.priority()) == priority).copied()
-    }
-
-    /// Takes a frame. A queue that becomes empty keeps no deficit and no turn.
-    fn take(&mut self, at: usize) -> Waiting {
-        let waiting = self.waiting.remove(at);
-        let priority = usize::from(waiting.packet.priority());
-        if self.first(priority).is_none() {
-            self.deficits[priority] = 0;
-            if self.turn == priority {
-                (self.turn, self.granted) = ((priority + 1) % 8, false);
-            }
-        }
-        waiting
-    }
-
-    /// Strict priorities first, then deficit round robin.
-    fn choose(&mut self, ready: &[usize], first: &[Option<Waiting>]) -> Option<usize> {
-        if let Some(&strict) = ready.iter().rev().find(|&&priority| self.shares[priority] == 0) {
-            return Some(strict);
-        }
-        let least = *self.shares.iter().filter(|&&share| share > 0).min()?;
-        while !ready.is_empty() {
-            let priority = self.turn;
-            if ready.contains(&priority) {
-                if !self.granted {
-                    self.deficits[priority] += self.shares[priority] * self.longest / least;
-                    self.granted = true;
-                }
-                let bytes = first[priority].map_or(0, |waiting| u64::from(waiting.packet.bytes));
-                if bytes <= self.deficits[priority] {
-                    self.deficits[priority] -= bytes;
-                    return Some(priority);
-                }
-            }
-            (self.turn, self.granted) = ((priority + 1) % 8, false);
-        }
-        None
     }
 }

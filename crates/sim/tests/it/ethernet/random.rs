@@ -9,7 +9,8 @@ use super::fabric::Fabric;
 use super::plain::{Engine, PlainGroup};
 use sanloom_scsi::random::SplitMix64;
 use sanloom_sim::net::ethernet::{
-    Ecn, EthernetLinkPlan, EthernetPlan, EthernetSwitchPlan, LineErrors, MemoryPlan, Packet, PacketLoss, Station,
+    Ecn, EthernetLinkPlan, EthernetPlan, EthernetPlane, EthernetSwitchPlan, LineErrors, MemoryPlan, Packet, PacketLoss,
+    Station,
 };
 use sanloom_sim::net::line::ByteTime;
 use std::collections::BTreeMap;
@@ -56,7 +57,8 @@ fn draw_switch(dice: &mut SplitMix64, ports: usize, lossless: u8, vlans: bool) -
     }
 }
 
-fn draw_plan(dice: &mut SplitMix64) -> EthernetPlan {
+/// Returns a random Ethernet.
+pub fn draw_plan(dice: &mut SplitMix64) -> EthernetPlan {
     let switches = 1 + dice.index(4);
     let interfaces = 2 + dice.index(6);
     let mut ports = vec![0u16; switches];
@@ -156,10 +158,14 @@ fn why(loss: PacketLoss) -> &'static str {
     }
 }
 
+/// Returns the lost frames by line and reason, with the words of the plain engine.
+pub fn lost(plane: &EthernetPlane) -> BTreeMap<(u32, &'static str), u64> {
+    plane.losses().map(|(line, loss, frames)| ((line, why(loss)), frames)).collect()
+}
+
 /// Returns all that must agree, except of the delivered frames.
-fn states(fabric: &Fabric, plain: &Engine, plan: &EthernetPlan) -> [Vec<u64>; 2] {
+pub fn states(plane: &EthernetPlane, plain: &Engine, plan: &EthernetPlan) -> [Vec<u64>; 2] {
     let mut states = [Vec::new(), Vec::new()];
-    let plane = &fabric.net.ethernet;
     for (fast, plain) in plane.lines().iter().zip(&plain.lines) {
         let count = fast.count();
         states[0].extend([count.packets, count.bytes, count.pauses]);
@@ -202,7 +208,7 @@ fn compare(seed: u64) -> [u64; 3] {
         // Nothing may happen before.
         fabric.run_to(now.saturating_sub(1));
         let agree = |fabric: &Fabric, plain: &Engine, when: &str| {
-            let [fast, slow] = states(fabric, plain, &plan);
+            let [fast, slow] = states(&fabric.net.ethernet, plain, &plan);
             assert_eq!(fast, slow, "seed {seed}, {when} {now} ps");
         };
         agree(&fabric, &plain, "before");
@@ -237,9 +243,7 @@ fn compare(seed: u64) -> [u64; 3] {
         assert_eq!(fast, plain.delivered[compared..], "seed {seed}, {now} ps");
         compared = plain.delivered.len();
     }
-    let lost: BTreeMap<(u32, &str), u64> =
-        fabric.net.ethernet.losses().map(|(line, loss, frames)| ((line, why(loss)), frames)).collect();
-    assert_eq!(lost, plain.lost, "seed {seed}");
+    assert_eq!(lost(&fabric.net.ethernet), plain.lost, "seed {seed}");
     let fate = fabric.net.ethernet.fate;
     let waits = fabric.net.ethernet.packets_in_network();
     assert!(waits == 0 || !fabric.net.ethernet.deadlocks().is_empty(), "seed {seed}: {waits} frames wait");

@@ -4,7 +4,6 @@
 use super::case::{Action, Case, NPortCase, SwitchCase, Target};
 use super::{Both, Comparison};
 use sanloom_fc::config::{Arbitration, CrossbarLimits, IslChoice, IslHash, LineRate, Queueing};
-use std::collections::BTreeSet;
 
 /// Propagation delay of each line.
 const LIGHT_NS: f64 = 250.0;
@@ -45,8 +44,7 @@ fn latency_ns(queueing: Queueing, rates: &[LineRate]) -> f64 {
         e_d_tov: None,
         actions: Vec::new(),
     };
-    let mut comparison =
-        Comparison { both: Both::of(&case), delivered: Vec::new(), empties: BTreeSet::new(), exchange: 0 };
+    let mut comparison = Comparison::new(Both::of(&case));
     comparison.execute(Action::Data { from: 0, to: Target::NPort(1), bytes: 2_048 });
     comparison.run(1_000_000_000).and_then(|()| comparison.same_history()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(comparison.delivered.len(), 1);

@@ -5,11 +5,11 @@
 //! The frames sent, delivered and lost by location and reason must agree, and so must the
 //! frame-hops. This compares the time of each event.
 
-mod case;
+pub mod case;
 mod cut_through;
 mod found;
-mod network;
-mod plain;
+pub mod network;
+pub mod plain;
 mod recovery;
 
 use case::{Action, Case, Target, case};
@@ -21,6 +21,7 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use sanloom_fc::config::{LineRate, Queueing};
 use sanloom_fc::exchange::{SeqIds, SeqTx};
+use sanloom_sim::net::ethernet::Packet;
 use sanloom_sim::net::{FrameRef, Incident, Loss, LossSite, NetEvent};
 use sanloom_wire::{FcId, Frame, Message, Payload};
 use std::cell::RefCell;
@@ -30,9 +31,11 @@ use std::collections::{BTreeMap, BTreeSet};
 const FRAME_BYTES: usize = 2048;
 
 /// Both engines during a case.
-struct Comparison {
-    both: Both,
+pub struct Comparison {
+    pub both: Both,
     delivered: Vec<(u64, Goal, plain::Frame)>,
+    /// Frames that arrived at Ethernet interfaces: time, interface and frame.
+    pub packets: Vec<(u64, u16, Packet)>,
     /// Times at which N_Ports of the fast engine empty a buffer. The last number distinguishes
     /// buffers.
     empties: BTreeSet<(u64, u16, u64)>,
@@ -61,6 +64,10 @@ fn plain_place(site: LossSite) -> plain::Place {
 }
 
 impl Comparison {
+    pub fn new(both: Both) -> Comparison {
+        Comparison { both, delivered: Vec::new(), packets: Vec::new(), empties: BTreeSet::new(), exchange: 0 }
+    }
+
     fn run(&mut self, until: u64) -> Result<(), TestCaseError> {
         while let Some(next) = self.both.plain.next_instant().filter(|&next| next <= until) {
             if next > self.both.plain.now {
@@ -76,7 +83,8 @@ impl Comparison {
         self.same("then")
     }
 
-    fn run_fast(&mut self, until: u64) {
+    /// Runs the fast engine up to `until`.
+    pub fn run_fast(&mut self, until: u64) {
         loop {
             let empties = self.empties.first().map(|first| first.0).filter(|&at| at <= until);
             while let Some(event) = self.both.fast.step(empties.unwrap_or(until)) {
@@ -104,7 +112,8 @@ impl Comparison {
             NetEvent::Local { switch, port, frame } => (Goal::Switch(switch.into(), port.into()), frame),
             NetEvent::Timer(timer) => panic!("timer {timer} has no owner"),
             NetEvent::Incident => return,
-            NetEvent::Packet { .. } | NetEvent::Infiniband { .. } | NetEvent::Tunnel => panic!("no such plane here"),
+            NetEvent::Packet { interface, packet } => return self.packets.push((now, interface, packet)),
+            NetEvent::Infiniband { .. } | NetEvent::Tunnel => panic!("no such plane here"),
         };
         self.delivered.push((now, goal, plain_frame(&frame)));
         if let Some(message) = frame.message() {
@@ -114,7 +123,7 @@ impl Comparison {
 
     /// Checks that the counters of both engines agree, and that those of the fast engine are
     /// consistent.
-    fn same(&self, when: &str) -> Result<(), TestCaseError> {
+    pub fn same(&self, when: &str) -> Result<(), TestCaseError> {
         let (fast, plain) = (&self.both.fast, &self.both.plain);
         let lost = fast
             .fc
@@ -147,7 +156,7 @@ impl Comparison {
     }
 
     /// Compares the times of deliveries, link resets and hold-time discards.
-    fn same_history(&mut self) -> Result<(), TestCaseError> {
+    pub fn same_history(&mut self) -> Result<(), TestCaseError> {
         let Comparison { both: Both { fast, plain, .. }, delivered, .. } = self;
         delivered.sort();
         plain.delivered.sort();
@@ -171,7 +180,8 @@ impl Comparison {
         Ok(())
     }
 
-    fn execute(&mut self, action: Action) {
+    /// Executes an action in both engines.
+    pub fn execute(&mut self, action: Action) {
         let Comparison { both, exchange, .. } = self;
         let lanes = both.plain.lanes.len();
         match action {
@@ -282,8 +292,7 @@ fn frames(s_id: FcId, d_id: FcId, exchange: u16, bytes: usize, control: bool) ->
 
 /// Runs a case in both engines, compares them, and adds the events to `occurred`.
 fn compare_engines(case: &Case, occurred: &mut BTreeMap<&'static str, u64>) -> Result<(), TestCaseError> {
-    let mut comparison =
-        Comparison { both: Both::of(case), delivered: Vec::new(), empties: BTreeSet::new(), exchange: 0 };
+    let mut comparison = Comparison::new(Both::of(case));
     let mut now = 0;
     for &(gap, action) in &case.actions {
         now += gap * 1_000;

@@ -5,8 +5,12 @@ use crate::frame_path::plain;
 use sanloom_fc::config::{ChannelCredits, Forwarding, IslHash, LineRate, Picos, Priority, Queueing, Switch};
 use sanloom_fc::fabric::routes::{Isl, IslEnd, SwitchRoutes, routes};
 use sanloom_fc::fabric::{FibDelta, Leg, PortMode};
+use sanloom_sim::net::ethernet::EthernetPlane;
+use sanloom_sim::net::fcoe::FcoePlan;
+use sanloom_sim::net::line::ByteTime;
 use sanloom_sim::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
 use sanloom_wire::FcId;
+use std::collections::BTreeMap;
 
 /// A time after the end of any case.
 const NEVER_PS: u64 = 1 << 60;
@@ -21,8 +25,8 @@ pub struct Wiring {
     pub ports: Vec<u16>,
     /// Ends of each lane.
     pub ends: Vec<[End; 2]>,
-    /// Line rate of each lane.
-    rates: Vec<LineRate>,
+    /// Time of a byte on each lane: ps and the bytes they belong to.
+    rates: Vec<(u64, u64)>,
     pub ids: Vec<FcId>,
     lanes: Vec<Lane>,
     channels: Vec<(u32, ChannelCredits)>,
@@ -36,8 +40,17 @@ pub struct Wiring {
     homes: Vec<(usize, u16)>,
 }
 
+/// Ethernet below the virtual links of a case.
+#[derive(Default)]
+pub struct Below {
+    /// Time of a byte on each lane of a virtual link, in ps.
+    pub lanes: BTreeMap<usize, u32>,
+    pub fcoe: FcoePlan,
+    pub ethernet: EthernetPlane,
+}
+
 impl Wiring {
-    fn of(case: &Case) -> Wiring {
+    fn of(case: &Case, virtual_lanes: &BTreeMap<usize, u32>) -> Wiring {
         let count = case.switches.len();
         let mut wiring = Wiring { ports: vec![0; count], bundle_of: vec![Vec::new(); count], ..Wiring::default() };
         for (number, nport) in case.nports.iter().enumerate() {
@@ -49,6 +62,12 @@ impl Wiring {
         }
         wiring.join(case);
         wiring.add_channels(case);
+        for (&lane, &ps_per_byte) in virtual_lanes {
+            wiring.lanes[lane] = wiring.lanes[lane].clone().with_byte_time(ByteTime::new(ps_per_byte, 1));
+            wiring.rates[lane] = (ps_per_byte.into(), 1);
+            let plain = wiring.plain_lanes.remove(lane);
+            wiring.plain_lanes.insert(lane, plain.carried(ps_per_byte.into()));
+        }
         wiring
     }
 
@@ -144,7 +163,7 @@ impl Wiring {
             self.plain_lanes.push(plain::Lane::new(plain_from, plain_to, rate, light * 1_000, credit as usize, bundle));
             self.lanes.push(lane);
             self.ends.push([from, to]);
-            self.rates.push(rate);
+            self.rates.push(rate.ps_per_byte());
         }
     }
 
@@ -214,7 +233,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize) -> (SwitchPlan, pla
     );
     let at_switch = |end: &End| matches!(end, End::Switch { switch, .. } if usize::from(*switch) == number);
     let rates = wiring.ends.iter().zip(&wiring.rates).filter(|(ends, _)| ends.iter().any(at_switch));
-    if let Some(fastest) = rates.map(|(_, rate)| rate.ps_per_byte()).min_by_key(|&(ps, bytes)| (ps << 20) / bytes) {
+    if let Some(fastest) = rates.map(|(_, rate)| *rate).min_by_key(|&(ps, bytes)| (ps << 20) / bytes) {
         plain.speed = plain::Speed::new(config.crossbar, fastest);
         plain.fastest = fastest;
     }
@@ -236,7 +255,13 @@ pub struct Both {
 
 impl Both {
     pub fn of(case: &Case) -> Both {
-        let mut wiring = Wiring::of(case);
+        Both::over(case, Below::default())
+    }
+
+    /// Returns both engines of a case some of whose links are virtual. The plain engine leaves
+    /// their frames to its caller.
+    pub fn over(case: &Case, Below { lanes, fcoe, ethernet }: Below) -> Both {
+        let mut wiring = Wiring::of(case, &lanes);
         let built = (0..case.switches.len()).map(|number| build_switch(case, &wiring, number));
         let (plans, plain_switches): (Vec<SwitchPlan>, Vec<plain::Switch>) = built.unzip();
         let [hold_time_ps, e_d_tov_ps] = [case.hold_time, case.e_d_tov].map(|ns| ns.map_or(NEVER_PS, |ns| ns * 1_000));
@@ -244,7 +269,7 @@ impl Both {
         for (lane, plain) in wiring.lanes.iter_mut().zip(&mut wiring.plain_lanes) {
             (lane.state_changes.n, plain.state_changes) = (case.bb_sc_n, case.bb_sc_n);
         }
-        let mut fast = Net::new(NetPlan {
+        let plan = NetPlan {
             switches: plans,
             lanes: std::mem::take(&mut wiring.lanes),
             channels: wiring.channels.clone(),
@@ -255,11 +280,12 @@ impl Both {
                 .collect(),
             timers: 0,
             loops: 0,
-            fcoe: Default::default(),
+            fcoe,
             bundles: 2 * usize::from(wiring.bundles),
             e_d_tov_ps,
             hold_time_ps,
-        });
+        };
+        let mut fast = Net::with_ethernet(plan, ethernet);
         for (number, &ports) in wiring.ports.iter().enumerate() {
             for port in 0..ports {
                 let mode = if wiring.homes.contains(&(number, port)) { PortMode::F } else { PortMode::E };

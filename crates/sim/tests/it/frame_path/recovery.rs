@@ -4,7 +4,6 @@ use super::case::{Action, Case, NPortCase, SwitchCase, Target};
 use super::plain::{Chances, Goal};
 use super::{Both, Comparison};
 use sanloom_fc::config::{Arbitration, CrossbarLimits, IslChoice, IslHash, LineRate, Priority, Queueing};
-use std::collections::BTreeSet;
 
 /// Lane from the first switch to the second one, after the two lanes of each N_Port.
 const ISL: usize = 8;
@@ -45,7 +44,7 @@ struct Steps(Comparison);
 impl Steps {
     fn new() -> Steps {
         let both = Both::of(&two_switches());
-        let mut steps = Steps(Comparison { both, delivered: Vec::new(), empties: BTreeSet::new(), exchange: 0 });
+        let mut steps = Steps(Comparison::new(both));
         steps.0.execute(Action::Prefer { from: 0, to: 2, priority: Priority::High });
         steps
     }

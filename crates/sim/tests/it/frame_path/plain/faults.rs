@@ -3,7 +3,7 @@
 
 use super::channels::Channel;
 use super::switch::Buffered;
-use super::{End, Engine, Lane, Place};
+use super::{End, Engine, Lane, Place, Seam};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -62,6 +62,9 @@ impl Lane {
 
     /// Start of the longest present wait for a credit.
     fn starves_since(&self) -> Option<u64> {
+        if self.over_ethernet {
+            return None;
+        }
         match &self.channels {
             Some(channels) => channels.list.values().filter_map(|channel| channel.waits_since).min(),
             None => self.credit_wait_since,
@@ -195,7 +198,7 @@ impl Engine {
         *self.occurred.entry(what).or_default() += 1;
     }
 
-    pub(super) fn lose(&mut self, place: Place, why: &'static str) {
+    pub fn lose(&mut self, place: Place, why: &'static str) {
         *self.lost.entry((place, why)).or_default() += 1;
     }
 
@@ -250,7 +253,7 @@ impl Engine {
         self.schedule_try(restart, number);
     }
 
-    fn held_by_receiver(&self, number: usize) -> usize {
+    pub fn held_by_receiver(&self, number: usize) -> usize {
         match self.lanes[number].to {
             End::Switch(switch, port) => {
                 let switch = &self.switches[switch];
@@ -283,6 +286,12 @@ impl Engine {
             for _ in std::mem::take(&mut self.lanes[number].flying) {
                 self.count("lost_on_line");
                 self.lose(Place::Line(number), "link_down");
+                if self.lanes[number].over_ethernet {
+                    self.seam.push(Seam::Freed { lane: number });
+                }
+            }
+            if self.lanes[number].over_ethernet {
+                self.seam.push(Seam::Cut { lane: number });
             }
             match self.lanes[number].from {
                 End::NPort(nport) => self.nports[nport].waiting.clear(),
@@ -307,7 +316,8 @@ impl Engine {
     pub fn link_up(&mut self, link: usize) {
         for number in [2 * link, 2 * link + 1] {
             self.lanes[number].up = true;
-            self.lanes[number].credits = self.lanes[number].buffers - self.held_by_receiver(number);
+            let held = if self.lanes[number].over_ethernet { 0 } else { self.held_by_receiver(number) };
+            self.lanes[number].credits = self.lanes[number].buffers - held;
             self.restart_channels(number, None);
         }
         self.try_lane(2 * link);
@@ -322,6 +332,11 @@ impl Engine {
             self.switches[switch].take_back(self.now, input);
             for _ in std::mem::take(&mut self.switches[switch].inputs[input]) {
                 self.lose(place, "switch_reset");
+                if let Place::Receiver(lane) = place
+                    && self.lanes[lane].over_ethernet
+                {
+                    self.seam.push(Seam::Freed { lane });
+                }
             }
         }
         for input in self.switches[switch].remove_crossed(|_, _| true) {

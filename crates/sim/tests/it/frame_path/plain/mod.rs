@@ -32,17 +32,19 @@
 //!    or when LRR has arrived.
 //!
 //! Routing and arbitration are in [`switch`], virtual channels in [`channels`], faults in
-//! [`faults`].
+//! [`faults`], and lanes whose frames cross an Ethernet in [`over_ethernet`].
 
 mod channels;
 mod crossing;
 mod faults;
+mod over_ethernet;
 mod switch;
 
 pub use channels::{Channels, Priorities};
 pub use crossing::Speed;
 use faults::Counted;
 pub use faults::{Chances, Fault};
+pub use over_ethernet::Seam;
 pub use switch::Switch;
 
 use sanloom_fc::config::{LineRate, Queueing};
@@ -93,10 +95,13 @@ pub enum Place {
 pub struct Lane {
     pub from: End,
     pub to: End,
-    rate: LineRate,
+    /// Time of a byte: ps and the bytes they belong to.
+    byte: (u64, u64),
     propagation: u64,
     bundle: Option<usize>,
     pub up: bool,
+    /// True for a lane of a virtual link, whose credits are places in an Ethernet port.
+    over_ethernet: bool,
     buffers: usize,
     credits: usize,
     credit_wait_since: Option<u64>,
@@ -124,10 +129,11 @@ impl Lane {
         Lane {
             from,
             to,
-            rate,
+            byte: rate.ps_per_byte(),
             propagation,
             bundle,
             up: true,
+            over_ethernet: false,
             buffers,
             credits: buffers,
             credit_wait_since: None,
@@ -145,8 +151,7 @@ impl Lane {
     }
 
     fn time(&self, bytes: u64) -> u64 {
-        let (ps, per) = self.rate.ps_per_byte();
-        bytes * ps / per
+        bytes * self.byte.0 / self.byte.1
     }
 }
 
@@ -197,6 +202,10 @@ pub struct Engine {
     /// Times at which inputs show their next frame, with the lane.
     shows: Vec<(u64, usize)>,
     attempts: Vec<(u64, usize)>,
+    /// Events of virtual links for the Ethernet below, in order.
+    pub seam: Vec<Seam>,
+    /// Frames of virtual links on Ethernet that are not lost.
+    pub on_ethernet: usize,
 }
 
 impl Engine {
@@ -220,6 +229,8 @@ impl Engine {
             bundle_last: vec![0; bundles],
             shows: Vec::new(),
             attempts: Vec::new(),
+            seam: Vec::new(),
+            on_ethernet: 0,
         }
     }
 
@@ -248,47 +259,54 @@ impl Engine {
     }
 
     pub fn run_until(&mut self, limit: u64) {
-        while let Some((at, kind, number)) = self.next().filter(|next| next.0 <= limit) {
-            assert!(at >= self.now, "{kind:?} of {number} was due at {at}, it is {}", self.now);
-            self.now = at;
-            match kind {
-                Kind::Arrive => {
-                    let first = self.lanes[number].flying.iter().position(|f| f.0 == at).unwrap();
-                    let (_, tail, frame) = self.lanes[number].flying.remove(first);
-                    let enters = self.enters_at(number, tail, &frame);
-                    if enters > at {
-                        self.count("waits for a faster line");
-                        self.lanes[number].flying.push((enters, tail, frame));
-                    } else {
-                        self.arrive(number, tail, frame);
-                    }
-                }
-                Kind::Try => {
-                    self.attempts.retain(|&t| t != (at, number));
-                    self.try_lane(number);
-                }
-                Kind::Show => {
-                    self.shows.retain(|&r| r != (at, number));
-                    self.input_ready(number);
-                }
-                Kind::Look => self.run_watchdog(number),
-                Kind::Empty => {
-                    let buffer = self.nports[number].holds_until.iter().position(|&until| until == at).unwrap();
-                    self.nports[number].holds_until.remove(buffer);
-                    let lane = self.lane_to(End::NPort(number));
-                    self.credit_back(lane, at, 0);
+        while self.step(limit, true) {}
+        self.now = limit;
+    }
+
+    /// Handles the next event up to `limit`, if there is one. Without `empties`, N_Ports do not
+    /// empty their buffers yet.
+    pub fn step(&mut self, limit: u64, empties: bool) -> bool {
+        let wanted = |next: &(u64, Kind, usize)| next.0 <= limit && (empties || next.1 != Kind::Empty);
+        let Some((at, kind, number)) = self.events().filter(wanted).min() else { return false };
+        assert!(at >= self.now, "{kind:?} of {number} was due at {at}, it is {}", self.now);
+        self.now = at;
+        match kind {
+            Kind::Arrive => {
+                let first = self.lanes[number].flying.iter().position(|f| f.0 == at).unwrap();
+                let (_, tail, frame) = self.lanes[number].flying.remove(first);
+                let enters = self.enters_at(number, tail, &frame);
+                if enters > at {
+                    self.count("waits for a faster line");
+                    self.lanes[number].flying.push((enters, tail, frame));
+                } else {
+                    self.arrive(number, tail, frame);
                 }
             }
+            Kind::Try => {
+                self.attempts.retain(|&t| t != (at, number));
+                self.try_lane(number);
+            }
+            Kind::Show => {
+                self.shows.retain(|&r| r != (at, number));
+                self.input_ready(number);
+            }
+            Kind::Look => self.run_watchdog(number),
+            Kind::Empty => {
+                let buffer = self.nports[number].holds_until.iter().position(|&until| until == at).unwrap();
+                self.nports[number].holds_until.remove(buffer);
+                let lane = self.lane_to(End::NPort(number));
+                self.credit_back(lane, at, 0);
+            }
         }
-        self.now = limit;
+        true
     }
 
     /// Returns the time of the next event.
     pub fn next_instant(&self) -> Option<u64> {
-        self.next().map(|next| next.0)
+        self.events().map(|event| event.0).min()
     }
 
-    fn next(&self) -> Option<(u64, Kind, usize)> {
+    fn events(&self) -> impl Iterator<Item = (u64, Kind, usize)> {
         let lanes = || self.lanes.iter().enumerate();
         let arrivals = lanes().flat_map(|(n, lane)| lane.flying.iter().map(move |f| (f.0, Kind::Arrive, n)));
         let attempts = self.attempts.iter().map(|t| (t.0, Kind::Try, t.1));
@@ -296,12 +314,12 @@ impl Engine {
         let looks = (0..self.lanes.len()).flat_map(|n| self.watchdog_ps(n).map(|at| (at, Kind::Look, n)));
         let nports = self.nports.iter().enumerate();
         let empties = nports.flat_map(|(n, nport)| nport.holds_until.iter().map(move |&at| (at, Kind::Empty, n)));
-        arrivals.chain(attempts).chain(shows).chain(looks).chain(empties).min()
+        arrivals.chain(attempts).chain(shows).chain(looks).chain(empties)
     }
 
     pub fn frames_in_flight(&self) -> usize {
         let flying = self.lanes.iter().map(|lane| lane.flying.len());
-        flying.chain(self.switches.iter().map(Switch::frames)).sum()
+        flying.chain(self.switches.iter().map(Switch::frames)).sum::<usize>() + self.on_ethernet
     }
 
     /// Returns the time at which a frame whose header has arrived enters the switch: now, or when
@@ -484,6 +502,10 @@ impl Engine {
             Some(channels) => channels.list.get_mut(&frame.channel).unwrap().credits -= 1,
             None => lane.credits -= 1,
         }
+        if lane.over_ethernet {
+            self.hand_over(number, start, frame);
+            return end;
+        }
         let arrived = end + lane.propagation;
         let (mut at, tail) = match lane.to {
             End::NPort(_) => (arrived, arrived),
@@ -523,6 +545,9 @@ impl Engine {
 
     /// Returns the credit of a receive buffer that becomes free at `at`.
     fn credit_back(&mut self, number: usize, at: u64, channel: u8) {
+        if self.lanes[number].over_ethernet {
+            return self.seam.push(Seam::Freed { lane: number });
+        }
         if !self.lanes[number].up {
             return;
         }

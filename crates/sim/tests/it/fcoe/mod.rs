@@ -1,5 +1,9 @@
 //! FCoE: virtual links over lossless and lossy Ethernet.
 
+mod links;
+mod plain;
+mod random;
+
 use crate::captured::{self, Plane};
 use crate::labs;
 use sanloom_api::results::{LinkResult, Results};
