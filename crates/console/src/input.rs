@@ -131,7 +131,8 @@ fn read_text(path: &Path) -> Result<String, Failure> {
 /// Largest output of a switch that is read, in bytes.
 const MAX_OUTPUT: u64 = 1 << 30;
 
-/// Reads the output of a switch, or standard input for `-`. Bytes that are not UTF-8 are replaced.
+/// Reads the output of a switch, or standard input for `-`. A byte order mark decides between UTF-8
+/// and UTF-16; bytes that are neither are replaced.
 ///
 /// # Errors
 /// When it cannot be read, or is too long.
@@ -154,7 +155,22 @@ pub fn read_output(path: &Path) -> Result<String, Failure> {
     if bytes.len() as u64 > MAX_OUTPUT {
         return Err(Failure::usage(format_args!("{} has more than 1 GiB; split it", path.display())));
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(decoded(&bytes))
+}
+
+/// Text in the encoding that its byte order mark names; UTF-8 without one (RFC 2781 4.3).
+fn decoded(bytes: &[u8]) -> String {
+    let unit: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return String::from_utf8_lossy(bytes).into_owned(),
+    };
+    let pairs = bytes[2..].chunks(2).map(|pair| match pair {
+        [first, second] => unit([*first, *second]),
+        // The file ends within a character.
+        _ => 0xfffd,
+    });
+    char::decode_utf16(pairs).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 /// Reads a file or standard input, up to one byte more than the limit of a lab file.
@@ -166,4 +182,23 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
         false => File::open(path)?.take(limit).read_to_end(&mut bytes)?,
     };
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn the_byte_order_mark_decides_the_encoding() {
+        let text = "sw1 ä\u{1f600}\n";
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let little: Vec<u8> = [0xff, 0xfe].into_iter().chain(units.iter().flat_map(|u| u.to_le_bytes())).collect();
+        let big: Vec<u8> = [0xfe, 0xff].into_iter().chain(units.iter().flat_map(|u| u.to_be_bytes())).collect();
+        assert_eq!(decoded(&little), text);
+        assert_eq!(decoded(&big), text);
+        assert_eq!(decoded(text.as_bytes()), text);
+        assert_eq!(decoded(&little[..little.len() - 1]), "sw1 ä\u{1f600}\u{fffd}");
+        assert_eq!(decoded(&[0xff, 0xfe, 0x00, 0xd8]), "\u{fffd}");
+        assert_eq!(decoded(b"a\xff"), "a\u{fffd}");
+    }
 }

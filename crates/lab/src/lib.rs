@@ -56,6 +56,8 @@ pub struct LoadedLab {
     pub warnings: Vec<Diagnostic>,
     /// Indices of the links that, according to the warnings, their switches will isolate.
     pub isolated: Vec<usize>,
+    /// Names of zone objects on real switches, where the lab has other ones.
+    pub export_names: export::ExportNames,
 }
 
 /// Reads the lab file `text`. `path_label` is its name in diagnostics, and the lab's name if the
@@ -74,6 +76,18 @@ pub fn load(path_label: &str, text: &str, overrides: &[Override]) -> Result<Load
 /// All other errors of [`load`].
 pub fn load_to_explain(path_label: &str, text: &str, overrides: &[Override]) -> Result<LoadedLab, Diagnostics> {
     read(path_label, text, overrides, Zones::Explained, |_, _, _| ()).map(|(loaded, ())| loaded)
+}
+
+/// Reads a lab without the checks of the lab as a whole. `None` if the text has errors.
+pub(crate) fn unchecked(text: &str) -> Option<Lab> {
+    let mut sink = Sink::default();
+    let sets = overrides::read(&[], &mut sink);
+    let document = Document::read(text, sets, &mut sink);
+    if sink.has_syntax_errors() {
+        return None;
+    }
+    let built = build::build(&document, "lab.toml", &mut sink)?;
+    (!sink.has_errors()).then_some(built.lab)
 }
 
 /// Treatment of a workload to which the zones permit nothing.
@@ -127,6 +141,7 @@ fn read<T>(
                 text: text.to_owned(),
                 warnings: sink.finish(Severity::Warning, &sources).into_list(),
                 isolated,
+                export_names: built.export_names,
             };
             return Ok((loaded, examined));
         }

@@ -91,6 +91,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     console.end(now(), &mut fabric);
+    if last.asks {
+        return Err(Failure::usage(format_args!(
+            "the input ends at a question of the last command at {switch}, so nothing was changed; write the answer `y` on \
+             the next line"
+        )));
+    }
     match last.status {
         0 => Ok(()),
         _ => Err(Failure::usage(format_args!("the last command at {switch} has failed"))),

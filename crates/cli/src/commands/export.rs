@@ -9,7 +9,7 @@ use sanloom_console::report::file;
 use sanloom_fc::config::MergeRules;
 use sanloom_fc::san::Lab;
 use sanloom_fc::zoning::ZoneDatabase;
-use sanloom_lab::export::{self, Dialect};
+use sanloom_lab::export::{self, Dialect, ExportNames, Inexpressible};
 use sanloom_lab::import::ALL_FABRICS;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ enum What {
     /// Write the commands that bring the zones of a lab onto real switches, and those that undo it
     #[command(
         after_help = "Without --from the commands build the zones on switches that have none. Fabric OS asks before \
-                      it saves or enables.\n\nExample:\n  sanloom export zones planned.toml --from imported.toml --format \
+                      it saves or enables; a line `y` behind the command is the answer.\n\nExample:\n  sanloom export zones planned.toml --from imported.toml --format \
                       fos -o change.txt"
     )]
     Zones(Zones),
@@ -59,6 +59,9 @@ struct Zones {
     /// VSAN of the zones, for NX-OS [default: the only virtual fabric of the zones]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4093))]
     vsan: Option<u16>,
+    /// Virtual fabric of the zones, for Fabric OS [default: the only virtual fabric of the zones]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=128))]
+    fid: Option<u16>,
     /// Write the commands to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -84,17 +87,23 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(path) => Some(lab(&LabFile { path: path.clone() }, &[])?),
         None => None,
     };
-    let labs: Vec<&Lab> = std::iter::once(&after).chain(&before).collect();
-    let dialect = dialect(args, &labs)?;
-    let new = part(args, dialect, &after, true)?;
+    let labs: Vec<&Loaded> = std::iter::once(&after).chain(&before).collect();
+    let (dialect, fabric) = dialect(args, &labs)?;
+    let new = part(args, fabric, &after, None)?;
     let old = match &before {
-        Some(lab) => part(args, dialect, lab, false)?,
+        Some(lab) => part(args, fabric, lab, Some(&new))?,
         None => dialect.fresh(&new),
     };
-    let script = export::zone_commands(dialect, &old, &new).map_err(|problems| {
+    let refused = |problems: Vec<Inexpressible>| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::usage(lines.join("\n"))
-    })?;
+    };
+    let new = export::on_switches(dialect, &new, &after.export_names).map_err(refused)?;
+    let old = match &before {
+        Some(lab) => export::on_switches(dialect, &old, &lab.export_names).map_err(refused)?,
+        None => old,
+    };
+    let script = export::zone_commands(dialect, &old, &new).map_err(refused)?;
     if script.commands.is_empty() {
         output::note("the zones are the same; there is nothing to do");
     }
@@ -113,9 +122,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// A lab with the path of its file.
+struct Loaded {
+    path: String,
+    lab: Lab,
+    export_names: ExportNames,
+}
+
 /// Loads a lab. Warnings about its design have no effect on its zones.
-fn lab(file: &LabFile, sets: &[sanloom_lab::Override]) -> Result<Lab, Failure> {
-    Ok(sanloom_lab::load_to_explain(&file.label(), &file.text()?, sets)?.lab)
+fn lab(file: &LabFile, sets: &[sanloom_lab::Override]) -> Result<Loaded, Failure> {
+    let path = file.label();
+    let loaded = sanloom_lab::load_to_explain(&path, &file.text()?, sets)?;
+    Ok(Loaded { path, lab: loaded.lab, export_names: loaded.export_names })
 }
 
 /// Returns `change.undo.txt` for `change.txt`.
@@ -129,35 +147,64 @@ fn undo_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn dialect(args: &Zones, labs: &[&Lab]) -> Result<Dialect, Failure> {
-    if args.format == Format::Fos {
-        return match args.vsan {
-            Some(_) => Err(Failure::usage("--vsan belongs to --format nxos")),
-            None => Ok(Dialect::FabricOs),
-        };
-    }
-    let vsans: BTreeSet<u16> = labs.iter().flat_map(|lab| lab.zone_fabrics.values().copied()).collect();
-    let only = vsans.first().copied().filter(|_| vsans.len() == 1);
-    let Some(vsan) = args.vsan.or(only) else {
-        let listed: Vec<String> = vsans.iter().map(ToString::to_string).collect();
-        return Err(Failure::usage(match listed.is_empty() {
-            true => "the zones have no virtual fabric; name their VSAN with --vsan".to_owned(),
-            false => format!("the zones are in several virtual fabrics; choose with --vsan: {}", listed.join(", ")),
-        }));
+/// Virtual fabrics of the zones that the commands are about.
+fn fabrics(args: &Zones, labs: &[&Loaded]) -> BTreeSet<u16> {
+    let is_exported = |lab: &Lab, zone: &String| {
+        let config = args.config.as_ref().and_then(|config| lab.zone_database.defined.configs.get(config));
+        args.config.is_none() || config.is_some_and(|zones| zones.contains(zone))
     };
-    let is_enhanced = labs[0].zone_policy.merge_rules == MergeRules::ENHANCED;
-    Ok(Dialect::NxOs { vsan, is_enhanced })
+    let of = |loaded: &&Loaded| {
+        let own = loaded.lab.zone_fabrics.iter().filter(|(zone, _)| is_exported(&loaded.lab, zone));
+        own.map(|(_, fabric)| *fabric).collect::<Vec<_>>()
+    };
+    labs.iter().flat_map(of).collect()
 }
 
-/// The part of the zones of a lab that the commands are about.
-fn part(args: &Zones, dialect: Dialect, lab: &Lab, is_new: bool) -> Result<ZoneDatabase, Failure> {
+/// The dialect of the commands, and the virtual fabric of their zones.
+fn dialect(args: &Zones, labs: &[&Loaded]) -> Result<(Dialect, Option<u16>), Failure> {
+    let fabrics = fabrics(args, labs);
+    let only = fabrics.first().copied().filter(|_| fabrics.len() == 1);
+    let listed = || fabrics.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let choose = |option| {
+        Failure::usage(format!("the zones are in several virtual fabrics; choose with {option}: {}", listed()))
+    };
+    if args.format == Format::Fos {
+        return match (args.vsan, args.fid.or(only)) {
+            (Some(_), _) => Err(Failure::usage("--vsan belongs to --format nxos; Fabric OS has --fid")),
+            (None, None) if fabrics.len() > 1 => Err(choose("--fid")),
+            (None, fabric) => Ok((Dialect::FabricOs, fabric)),
+        };
+    }
+    if args.fid.is_some() {
+        return Err(Failure::usage("--fid belongs to --format fos; NX-OS has --vsan"));
+    }
+    let Some(vsan) = args.vsan.or(only) else {
+        return Err(match fabrics.is_empty() {
+            true => Failure::usage("the zones have no virtual fabric; name their VSAN with --vsan"),
+            false => choose("--vsan"),
+        });
+    };
+    let is_enhanced = labs[0].lab.zone_policy.merge_rules == MergeRules::ENHANCED;
+    Ok((Dialect::NxOs { vsan, is_enhanced }, Some(vsan)))
+}
+
+/// The part of the zones of a lab that the commands are about. `new`: that part of the lab that the
+/// commands lead to, if `lab` is the one that they begin with.
+fn part(args: &Zones, fabric: Option<u16>, lab: &Loaded, new: Option<&ZoneDatabase>) -> Result<ZoneDatabase, Failure> {
+    let Loaded { path, lab, .. } = lab;
     let mut database = lab.zone_database.clone();
-    if let Dialect::NxOs { vsan, .. } = dialect {
-        database = export::of_virtual_fabric(&database, &lab.zone_fabrics, vsan);
+    if let Some(fabric) = fabric {
+        database = export::of_virtual_fabric(&database, &lab.zone_fabrics, fabric);
     }
     let configs: Vec<&str> = database.defined.configs.keys().map(String::as_str).collect();
     if let Some(config) = &args.config {
-        if is_new && !configs.contains(&config.as_str()) {
+        if let Some(new) = new {
+            let zones = new.defined.configs.get(config).cloned().unwrap_or_default();
+            let enabled = export::in_force(&database, config, &zones)
+                .map_err(|problem| Failure::usage(format!("{path}: {problem}")))?;
+            return Ok(export::only_config(&database, config, enabled.as_deref()));
+        }
+        if !configs.contains(&config.as_str()) {
             let remedy = sanloom_lab::closest(config, configs.iter().copied());
             let remedy =
                 remedy.map_or_else(|| format!("it has {}", configs.join(", ")), |near| format!("did you mean {near}?"));
@@ -166,7 +213,7 @@ fn part(args: &Zones, dialect: Dialect, lab: &Lab, is_new: bool) -> Result<ZoneD
                 lab.name
             )));
         }
-        return Ok(export::only_config(&database, config, is_new));
+        return Ok(export::only_config(&database, config, Some(config)));
     }
     let joined = database.effective.as_ref().is_some_and(|effective| effective.name == ALL_FABRICS);
     if joined {

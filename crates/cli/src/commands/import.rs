@@ -21,6 +21,9 @@ pub struct Args {
     /// Write the lab to this file instead of standard output
     #[arg(short, long, value_name = "LAB")]
     output: Option<PathBuf>,
+    /// Replace the file of `--output` if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
     /// Take this port for a port of storage; may be repeated
     #[arg(long, value_name = "WWPN", value_parser = parse_port)]
     storage: Vec<Wwpn>,
@@ -52,6 +55,12 @@ fn parse_node(text: &str) -> Result<(String, Vec<Wwpn>), String> {
 /// If a file cannot be read or written, or under `--strict`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--output", args.output.as_deref())])?;
+    if let Some(path) = args.output.as_deref().filter(|path| !args.force && !is_stdout(Some(path)))
+        && std::fs::symlink_metadata(path).is_ok_and(|found| !is_device(&found))
+    {
+        let path = path.display();
+        return Err(Failure::usage(format_args!("{path} exists; choose another name, or replace it with --force")));
+    }
     let sources = args.files.iter().map(|path| {
         let text = input::read_output(path)?;
         Ok(Source { name: path.display().to_string(), text })
@@ -78,6 +87,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => Err(Failure::expectation()),
         false => Ok(()),
     }
+}
+
+/// True for a file that holds nothing to lose, such as `/dev/null`.
+fn is_device(found: &std::fs::Metadata) -> bool {
+    let kind = found.file_type();
+    !kind.is_file() && !kind.is_dir() && !kind.is_symlink()
 }
 
 /// Prints what became of the lines of each file.

@@ -73,6 +73,7 @@ pub(crate) struct Built<'d> {
     limits: topology::Limits,
     holes: holes::Holes,
     zone_findings: Vec<Finding>,
+    pub export_names: crate::export::ExportNames,
     /// An override sets the duration of the run.
     duration_is_set: bool,
 }
@@ -149,7 +150,8 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let infiniband_link_places = infiniband::links(document, &mut lab, &names, &mut budget, sink);
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
     persistent::build(document, &mut lab, &names, sink);
-    let (zone_places, zone_findings) = zones::build(document, &mut lab, &names, &mut budget, sink);
+    let zones = zones::build(document, &mut lab, &names, &mut budget, sink);
+    let (zone_places, zone_findings) = (zones.places, zones.findings);
     let nodes = nodes.map(Vec::as_slice);
     lab.live = live::build(document, &lab, &names, nodes, &link_places, &mut budget, sink);
     let holes = holes::Holes::before_workloads(document, nodes, sink);
@@ -183,7 +185,8 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Expectation, expect_places),
     ];
     let duration_is_set = document.sets().iter().any(|set| set.is_for("run", "duration"));
-    Some(Built { lab, places, lab_element, limits, holes, zone_findings, duration_is_set })
+    let export_names = zones.export_names;
+    Some(Built { lab, places, lab_element, limits, holes, zone_findings, export_names, duration_is_set })
 }
 
 impl Built<'_> {

@@ -7,6 +7,7 @@ use super::zone_members::Members;
 use crate::diagnostic::{Finding, Origin, Severity, Sink};
 use crate::document::{self, Budget, Document};
 use crate::element::Element;
+use crate::export::ExportNames;
 use crate::schema::{self, Spread};
 use crate::{check, suggest, value};
 use sanloom_fc::config::{Priority, ZoneDefault, ZonePolicy};
@@ -33,16 +34,24 @@ pub(crate) const ALL_ZONES: &str = "all-zones";
 /// Word for no configuration.
 const NONE: &str = "none";
 
-/// Fills `lab.zoning`, `lab.zone_database` and `lab.zone_policy`. Returns the location of each
-/// effective zone, and the problems of the database as a whole, which are reported only if there
-/// are no other errors.
+/// Zones of the file beside those of the lab.
+#[derive(Default)]
+pub(super) struct ZonesOfFile<'d> {
+    /// Location of each effective zone.
+    pub places: Vec<Where<'d>>,
+    /// Problems of the database as a whole, which are reported only if there are no other errors.
+    pub findings: Vec<Finding>,
+    pub export_names: ExportNames,
+}
+
+/// Fills `lab.zoning`, `lab.zone_database` and `lab.zone_policy`.
 pub(super) fn build<'d>(
     document: &'d Document,
     lab: &mut Lab,
     names: &Names,
     budget: &mut Budget,
     sink: &mut Sink,
-) -> (Vec<Where<'d>>, Vec<Finding>) {
+) -> ZonesOfFile<'d> {
     let Some(zoning) = document.element(schema::section("zoning")) else {
         return Default::default();
     };
@@ -84,7 +93,12 @@ pub(super) fn build<'d>(
         let element = written.get(&(ObjectKind::Zone, name.clone()))?.clone();
         Some(Where { element, exact: Vec::new() })
     };
-    (lab.zoning.zones.iter().filter_map(|zone| place(&zone.name)).collect(), findings)
+    let places = lab.zoning.zones.iter().filter_map(|zone| place(&zone.name)).collect();
+    let other = |(key, element): (&(ObjectKind, String), &Rc<Element<'_>>)| {
+        Some((key.clone(), element.text("export_name")?.to_owned()))
+    };
+    let export_names = written.iter().filter_map(other).collect();
+    ZonesOfFile { places, findings, export_names }
 }
 
 fn policy(zoning: &Element<'_>) -> ZonePolicy {
@@ -253,6 +267,9 @@ impl<'d> Builder<'_, 'd> {
         element.require_keys(self.sink);
         let (text, origin) = element.patterns("name").first()?;
         let names = self.budget.expand(text, origin, self.sink)?;
+        if !self.can_export(kind, element, names.len()) {
+            return None;
+        }
         let limits = ZoneLimits::default();
         match names.iter().find_map(|name| limits.check_name(kind, name).err()) {
             Some(problem) => {
@@ -261,6 +278,25 @@ impl<'d> Builder<'_, 'd> {
             }
             None => Some(names.to_vec()),
         }
+    }
+
+    /// Reports a name for the export that no switch can have, or that `count` objects would share.
+    fn can_export(&mut self, kind: ObjectKind, element: &Element<'d>, count: usize) -> bool {
+        let Some(name) = element.text("export_name") else { return true };
+        let origin = element.origin("export_name");
+        if count > 1 {
+            let reason = format!("one name cannot be that of {count} objects");
+            self.sink.error(RANGE_MISMATCH, &origin, reason, "write one element for each name");
+            return false;
+        }
+        let is_part = |c: char| c.is_ascii_graphic() && !"\"'`;,|\\".contains(c);
+        if name.is_empty() || name.len() > 64 || !name.chars().all(is_part) {
+            let reason = format!("`{}` cannot be the name of {} on a switch", value::cut(name), kind.with_article());
+            let remedy = "write 1 to 64 letters, digits, `$`, `-`, `^` or `_`";
+            self.sink.error(BAD_ZONE, &origin, reason, remedy);
+            return false;
+        }
+        true
     }
 
     fn is_new(&mut self, kind: ObjectKind, name: &str, element: &Rc<Element<'d>>) -> bool {

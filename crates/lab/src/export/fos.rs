@@ -53,6 +53,9 @@ fn lists(database: &ZoneDatabase) -> Lists {
 /// Longest list of members in one command. The command line of a switch is limited.
 const CHUNK: usize = 32;
 
+/// Answer to the question of a command that changes the fabric, on the line behind it.
+const ANSWER: &str = "\ny";
+
 struct Script {
     text: String,
     /// Configuration in force after the commands so far.
@@ -66,13 +69,13 @@ impl Script {
     }
 
     fn enable(&mut self, name: &str) {
-        self.line(format_args!("cfgenable \"{name}\""));
+        self.line(format_args!("cfgenable \"{name}\"{ANSWER}"));
         self.enabled = Some(name.to_owned());
     }
 
     fn disable(&mut self) {
         if self.enabled.take().is_some() {
-            self.line("cfgdisable");
+            self.line(format_args!("cfgdisable{ANSWER}"));
         }
     }
 
@@ -164,7 +167,7 @@ pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase) -> String {
         Some(name) => script.enable(name),
         None => {
             script.disable();
-            script.line("cfgsave");
+            script.line(format_args!("cfgsave{ANSWER}"));
         }
     }
     script.text

@@ -5,13 +5,17 @@
 //! that change their kind are removed first.
 
 mod fos;
+mod names;
 mod nxos;
+mod part;
+
+pub use names::{ExportNames, on_switches};
+pub use part::{in_force, of_virtual_fabric, only_config};
 
 use sanloom_fc::config::ZoneDefault;
-use sanloom_fc::zoning::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, ZoneDatabase, ZoneDefinition};
+use sanloom_fc::zoning::{AliasMembers, DefinedZones, MemberRef, ZoneDatabase, ZoneDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
 /// Operating system of the switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,22 +60,6 @@ impl Dialect {
     }
 }
 
-/// Returns the part of a database that one virtual fabric has. `fabrics` are the virtual fabrics of
-/// zones; a zone without one is in all.
-pub fn of_virtual_fabric(database: &ZoneDatabase, fabrics: &BTreeMap<String, u16>, vsan: u16) -> ZoneDatabase {
-    let is_in = |zone: &String| fabrics.get(zone).is_none_or(|id| *id == vsan);
-    let mut defined = (*database.defined).clone();
-    defined.zones.retain(|name, _| is_in(name));
-    defined.configs.values_mut().for_each(|zones| zones.retain(is_in));
-    defined.configs.retain(|_, zones| !zones.is_empty());
-    let effective = database.effective.as_ref().map(|effective| {
-        let zones = effective.zones.iter().filter(|zone| is_in(&zone.name)).cloned().collect();
-        Arc::new(EffectiveZones { name: effective.name.clone(), zones })
-    });
-    let effective = effective.filter(|effective| defined.configs.contains_key(&effective.name));
-    ZoneDatabase { defined: Arc::new(defined), effective, default_zone: database.default_zone }
-}
-
 /// The commands of a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Script {
@@ -94,37 +82,6 @@ impl fmt::Display for Inexpressible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}; {}", self.object, self.reason, self.remedy)
     }
-}
-
-/// Returns the part of a database that one configuration needs: the configuration, its zones, and
-/// their aliases. The configuration is in force if it is, or if `enable` says so.
-pub fn only_config(database: &ZoneDatabase, config: &str, enable: bool) -> ZoneDatabase {
-    let all = &database.defined;
-    let mut defined = DefinedZones::default();
-    if let Some(zones) = all.configs.get(config) {
-        defined.configs.insert(config.to_owned(), zones.clone());
-        for zone in zones {
-            let Some(definition) = all.zones.get(zone) else { continue };
-            defined.zones.insert(zone.clone(), definition.clone());
-            for member in definition.members.iter().chain(&definition.principals) {
-                if let MemberRef::Alias(alias) = member
-                    && let Some(members) = all.aliases.get(alias)
-                {
-                    defined.aliases.insert(alias.clone(), members.clone());
-                }
-            }
-        }
-    }
-    let effective = database.effective.clone().filter(|effective| effective.name == config);
-    let mut part = ZoneDatabase { defined: Arc::new(defined), effective, default_zone: database.default_zone };
-    if enable
-        && part.effective.is_none()
-        && let Ok(zones) = part.resolve(config)
-    {
-        let name = config.to_owned();
-        part.effective = Some(Arc::new(EffectiveZones { name, zones }));
-    }
-    part
 }
 
 /// Returns the commands that turn the database `before` into `after`.

@@ -26,6 +26,8 @@ pub(super) struct Sighting {
     pub wwn: Option<u64>,
     /// Domain of the whole switch (Fabric OS).
     pub domain: Option<u8>,
+    /// Line of the domain.
+    pub domain_line: Option<u32>,
     /// An access gateway, which is no switch of the fabric (Fabric OS).
     pub is_gateway: bool,
     /// Speeds and modes of interfaces (NX-OS), by name.
@@ -209,6 +211,8 @@ pub(super) struct Facts {
     pub zones: Vec<ZoneBase>,
     /// Domains that the configuration of a switch fixes, by sighting and VSAN (NX-OS).
     pub domains: Vec<(At, usize, u16, u8)>,
+    /// VSANs that the configuration of a switch creates (NX-OS), by sighting.
+    pub vsans: Vec<(usize, u16)>,
     /// Device aliases of a whole switch (NX-OS), by sighting.
     pub device_aliases: Vec<(usize, String, Object)>,
 }

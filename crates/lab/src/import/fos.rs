@@ -85,7 +85,18 @@ pub(super) fn switch_line(reader: &mut Reader<'_>, text: &str) -> Fate {
                 if domain.is_none() {
                     return Fate::bad("is no domain from 1 to 239", "correct the line");
                 }
-                reader.sighting().domain = domain;
+                let (line, sighting) = (reader.line, reader.sighting());
+                if let (Some(known), Some((first, domain))) = (sighting.domain, sighting.domain_line.zip(domain))
+                    && known != domain
+                {
+                    return Fate::Conflict {
+                        first,
+                        reason: format!("is domain {domain} of a switch that has domain {known} before; {known} is kept"),
+                        remedy: "if they are virtual fabrics of one chassis, import the output of each from a file of its own"
+                            .to_owned(),
+                    };
+                }
+                (sighting.domain, sighting.domain_line) = (domain, Some(line));
                 return Fate::Used;
             }
             "switchWwn" => {

@@ -1,6 +1,7 @@
-//! Fabric OS: zone databases, as `cfgshow` prints them and as commands change them.
+//! Fabric OS: zone databases, as `cfgshow` prints them.
 
-use super::facts::{At, Kind, Object, Objects, Os, wwn};
+use super::facts::{Kind, Object, Objects, Os, wwn};
+use super::fos_commands::{OBJECT_COMMANDS, command};
 use super::lines::{Reader, Section};
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
@@ -13,6 +14,20 @@ pub(super) struct Cursor {
     object: Option<(Kind, String)>,
     /// Members that follow are principals.
     principals: bool,
+    /// The last command asks before it changes the fabric.
+    pub asks: bool,
+}
+
+/// A line of `defzone --show`.
+pub(super) fn default_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    let Some((key, value)) = text.split_once('-') else { return Fate::Unknown };
+    match (key.trim(), value.trim()) {
+        ("committed", "No Access") => super::fos_commands::set_default(reader, ZoneDefault::Closed),
+        ("committed", "All Access") => super::fos_commands::set_default(reader, ZoneDefault::OpenWithoutZones),
+        ("transaction", _) => return Fate::Decoration,
+        _ => return Fate::Unknown,
+    }
+    Fate::Used
 }
 
 /// Recognises the beginning of an output.
@@ -27,13 +42,24 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         reader.zones = Cursor { active: !is_defined, ..Cursor::default() };
         return Some(if text.contains("configuration: ") { line(reader, text) } else { Fate::Decoration });
     }
+    if text.starts_with("Default Zone Access Mode") {
+        reader.begin(Section::DefaultZone, "defzone --show");
+        reader.is(Os::FabricOs);
+        return Some(Fate::Decoration);
+    }
     if header(text).is_none() {
         // Zone commands without a prompt, as in a script.
         let word = text.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
         let kinds = ["ali", "zone", "cfg"].iter().find_map(|kind| word.strip_prefix(kind)).unwrap_or("");
         let actions = ["create", "add", "remove", "delete", "enable", "disable", "save"];
-        let is_command = actions.contains(&kinds) || word == "defzone";
-        return if is_command { command(reader, text) } else { None };
+        let is_command = actions.contains(&kinds) || word == "defzone" || OBJECT_COMMANDS.contains(&word.as_str());
+        if is_command {
+            return command(reader, text);
+        }
+        // The answer to the question of a command in a script.
+        let is_answer = reader.zones.asks && ["y", "yes"].contains(&word.as_str()) && text.trim().len() == word.len();
+        reader.zones.asks = false;
+        return is_answer.then_some(Fate::Decoration);
     }
     if reader.section != Section::Zones {
         reader.zones = Cursor::default();
@@ -93,10 +119,32 @@ pub(super) fn line(reader: &mut Reader<'_>, text: &str) -> Fate {
     if lower.starts_with("created by") {
         return Fate::Ignored("creators of peer zones");
     }
-    if text.contains(' ') && !text.contains(';') {
+    if lower.starts_with("ti zone name:") {
+        reader.zones.object = None;
+        return Fate::bad("is a traffic isolation zone, which a lab cannot express", "leave it out");
+    }
+    let traffic_isolation = ["port list:", "status:", "configured status:", "enabled status:", "defined ti zone"];
+    if traffic_isolation.iter().any(|key| lower.starts_with(key)) {
+        reader.zones.object = None;
+        return Fate::Ignored("ports and states of traffic isolation zones");
+    }
+    if !text.split(';').map(str::trim).filter(|member| !member.is_empty()).all(is_member) {
+        // Members behind a heading that is not known belong to no object.
+        reader.zones.object = None;
         return Fate::Unknown;
     }
     member_list(reader, text)
+}
+
+/// True for the text of a member: a world-wide name, domain and port, or the name of an object.
+fn is_member(text: &str) -> bool {
+    let text = text.trim_matches('"');
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "$-^_.".contains(c);
+    let is_port = || {
+        let parts = text.split_once(',');
+        parts.is_some_and(|(domain, port)| domain.trim().parse::<u8>().is_ok() && port.trim().parse::<u16>().is_ok())
+    };
+    wwn(text).is_some() || is_port() || !text.is_empty() && text.len() <= 64 && text.chars().all(is_name)
 }
 
 fn head(reader: &mut Reader<'_>, kind: Kind, rest: &str) -> Fate {
@@ -117,10 +165,12 @@ fn head(reader: &mut Reader<'_>, kind: Kind, rest: &str) -> Fate {
         reader.base(None);
     }
     objects(reader, active).of_mut(kind).insert(name.to_owned(), Object { at, ..Object::default() });
-    reader.zones = Cursor { active, object: Some((kind, name.to_owned())), principals: false };
-    match members.trim().is_empty() {
-        true => Fate::Used,
-        false => member_list(reader, members),
+    reader.zones = Cursor { active, object: Some((kind, name.to_owned())), ..Cursor::default() };
+    let all = members.split(';').map(str::trim).filter(|member| !member.is_empty());
+    match (members.trim().is_empty(), all.clone().all(is_member)) {
+        (true, _) => Fate::Used,
+        (false, true) => member_list(reader, members),
+        (false, false) => Fate::bad("has a member in no form that the importer knows", "correct the line"),
     }
 }
 
@@ -140,124 +190,19 @@ fn member_list(reader: &mut Reader<'_>, text: &str) -> Fate {
 }
 
 /// Moves the principals of a peer zone, which `cfgshow` lists behind a property member, to their
-/// own list. The last two bytes of the property member are their number.
-pub(super) fn split_peers(object: &mut Object) {
+/// own list. The last byte of the property member is the number of their world-wide names, of which
+/// an alias can have several.
+pub(super) fn split_peers(object: &mut Object, names_of: impl Fn(&str) -> usize) {
     let is_property = |member: &String| wwn(member).is_some_and(|name| name >> 24 == 0x00_0200_0000);
     let Some(index) = object.members.iter().position(is_property) else { return };
     let property = wwn(&object.members.remove(index)).unwrap_or_default();
-    if object.principals.is_empty() {
-        let count = usize::from(property as u16).min(object.members.len() - index.min(object.members.len()));
-        object.principals = object.members.drain(index..index + count).collect();
+    if !object.principals.is_empty() {
+        return;
     }
-}
-
-/// Applies a zoning command, such as `zonecreate "z", "a; b"`. `None`: another command.
-pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
-    let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-    let lower = word.to_ascii_lowercase();
-    let at = reader.at();
-    match lower.as_str() {
-        "cfgsave" | "cfgtransabort" => return Some(Fate::Used),
-        "cfgdisable" => {
-            let base = reader.base(None);
-            (base.enabled, base.is_disabled) = (None, true);
-            return Some(Fate::Used);
-        }
-        "cfgclear" => {
-            reader.base(None).defined = Objects::default();
-            return Some(Fate::Used);
-        }
-        "cfgenable" => {
-            let name = rest.trim().trim_start_matches("-f").trim().trim_matches('"');
-            if name.is_empty() {
-                return Some(Fate::bad("names no configuration", "complete the command"));
-            }
-            let base = reader.base(None);
-            (base.enabled, base.is_disabled) = (Some((name.to_owned(), at)), false);
-            return Some(Fate::Used);
-        }
-        "defzone" => {
-            let base = reader.base(None);
-            let closed = rest.contains("--noaccess");
-            if !closed && !rest.contains("--allaccess") {
-                return Some(Fate::Ignored("queries of the default zone"));
-            }
-            base.default = Some((if closed { ZoneDefault::Closed } else { ZoneDefault::OpenWithoutZones }, at));
-            return Some(Fate::Used);
-        }
-        _ => {}
+    let (wanted, mut names, mut end) = (usize::from(property as u8), 0, index);
+    while names < wanted && end < object.members.len() {
+        names += names_of(&object.members[end]).max(1);
+        end += 1;
     }
-    let kinds = [("ali", Kind::Alias), ("zone", Kind::Zone), ("cfg", Kind::Config)];
-    let (kind, action) = kinds.iter().find_map(|(prefix, kind)| Some((*kind, lower.strip_prefix(prefix)?)))?;
-    if !["create", "add", "remove", "delete"].contains(&action) {
-        return None;
-    }
-    reader.is(Os::FabricOs);
-    reader.begun = Some("zone commands");
-    let Some((name, object)) = arguments(rest, at) else {
-        return Some(Fate::bad("has no name", "complete the command"));
-    };
-    let map = reader.base(None).defined.of_mut(kind);
-    Some(apply(map, action, kind, &name, object))
-}
-
-fn apply(
-    map: &mut std::collections::BTreeMap<String, Object>,
-    action: &str,
-    kind: Kind,
-    name: &str,
-    object: Object,
-) -> Fate {
-    let noun = kind.noun();
-    if action == "create" {
-        if map.contains_key(name) {
-            return Fate::bad(format!("creates a {noun} that exists"), "remove one of the two definitions");
-        }
-        map.insert(name.to_owned(), object);
-        return Fate::Used;
-    }
-    let Some(found) = map.get_mut(name) else {
-        return Fate::bad(format!("changes a {noun} that no input defines"), "add the output of cfgshow before it");
-    };
-    let merge = |list: &mut Vec<String>, others: Vec<String>| match action {
-        "add" => others.into_iter().for_each(|other| {
-            if !list.contains(&other) {
-                list.push(other);
-            }
-        }),
-        _ => list.retain(|member| !others.contains(member)),
-    };
-    merge(&mut found.members, object.members);
-    merge(&mut found.principals, object.principals);
-    if action == "delete" || action == "remove" && found.members.is_empty() && found.principals.is_empty() {
-        map.remove(name);
-    }
-    Fate::Used
-}
-
-/// Reads `"name", "member; member"`, or `--peerzone name -principal "…" -members "…"`.
-fn arguments(text: &str, at: At) -> Option<(String, Object)> {
-    let list = |text: &str| -> Vec<String> {
-        let members = text.split(';').map(|member| member.trim().trim_matches('"').trim().to_owned());
-        members.filter(|member| !member.is_empty()).collect()
-    };
-    let text = text.trim();
-    let mut object = Object { at, ..Object::default() };
-    if let Some(rest) = text.strip_prefix("--peerzone") {
-        let mut parts = rest.split(" -");
-        let name = parts.next()?.trim().trim_matches('"').to_owned();
-        for part in parts {
-            let (option, value) = part.split_once(char::is_whitespace)?;
-            match option {
-                "principal" => object.principals = list(value.trim().trim_matches('"')),
-                "members" | "member" => object.members = list(value.trim().trim_matches('"')),
-                _ => return None,
-            }
-        }
-        return (!name.is_empty()).then_some((name, object));
-    }
-    let (name, members) = text.split_once(',').unwrap_or((text, ""));
-    let name = name.trim().trim_matches('"').trim().to_owned();
-    object.members = list(members.trim().trim_matches('"'));
-    (!name.is_empty()).then_some((name, object))
+    object.principals = object.members.drain(index..end).collect();
 }

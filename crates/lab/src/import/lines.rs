@@ -2,7 +2,7 @@
 
 use super::facts::{At, Facts, Os, Sighting, ZoneBase};
 use super::report::{Fate, FileAccount, Ledger, Note};
-use super::{fos, fos_names, fos_zones, nxos, nxos_config};
+use super::{fos, fos_commands, fos_names, fos_zones, nxos, nxos_config};
 use std::collections::BTreeMap;
 
 /// Kind of the output that the present line belongs to.
@@ -20,6 +20,8 @@ pub(super) enum Section {
     PortShow,
     /// `cfgshow` and its relatives.
     Zones,
+    /// `defzone --show`.
+    DefaultZone,
     Flogi,
     Fcns,
     Topology,
@@ -104,7 +106,16 @@ impl Reader<'_> {
 }
 
 pub(super) fn sighting(at: At, name: Option<String>, os: Option<Os>) -> Sighting {
-    Sighting { at, os, name, wwn: None, domain: None, is_gateway: false, interfaces: BTreeMap::new() }
+    Sighting {
+        at,
+        os,
+        name,
+        wwn: None,
+        domain: None,
+        domain_line: None,
+        is_gateway: false,
+        interfaces: BTreeMap::new(),
+    }
 }
 
 /// Reads one file of command outputs.
@@ -175,6 +186,9 @@ fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
             true => Fate::Decoration,
             false => self::command(reader, command).unwrap_or_else(|| {
                 reader.section = Section::Ignored("output of commands that the importer does not know");
+                if fos_commands::is_about_zones(command.split_whitespace().next().unwrap_or("")) {
+                    return fos_commands::unknown();
+                }
                 Fate::Ignored("commands that the importer does not know")
             }),
         };
@@ -206,6 +220,7 @@ fn inside(reader: &mut Reader<'_>, line: &str) -> Fate {
         Section::NameServer => fos_names::line(reader, text),
         Section::PortShow => fos_names::port_line(reader, text),
         Section::Zones => fos_zones::line(reader, line),
+        Section::DefaultZone => fos_zones::default_line(reader, text),
         Section::Flogi => nxos::flogi_line(reader, text),
         Section::Fcns => nxos::fcns_line(reader, text),
         Section::Topology => nxos::topology_line(reader, text),
@@ -281,12 +296,14 @@ fn is_known(text: &str) -> bool {
     let fos = ["switchshow", "islshow", "fabricshow", "nsshow", "nscamshow", "portshow", "cfgshow", "zoneshow"];
     let fos = fos.contains(&first) || ["alishow", "cfgactvshow"].contains(&first);
     let useless = USELESS.iter().any(|(name, _)| *name == first);
-    (fos || useless) && has_only_options || lower.starts_with("show ") && text.len() < 80
+    let shows = lower == "defzone --show";
+    (fos || useless || shows) && has_only_options || lower.starts_with("show ") && text.len() < 80
 }
 
 /// Begins the output of a command. `None` if the command is not known.
 fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
-    if let Some(fate) = fos_zones::command(reader, command) {
+    if let Some(fate) = fos_commands::command(reader, command) {
+        reader.section = Section::Ignored("output of zone commands");
         return Some(fate);
     }
     let lower = command.to_ascii_lowercase();
@@ -311,6 +328,7 @@ fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
             }
             (Section::Zones, "cfgshow")
         }
+        "defzone" => (Section::DefaultZone, "defzone --show"),
         "show" | "sh" => return Some(nxos::command(reader, &lower)),
         _ => {
             if let Some((_, topic)) = USELESS.iter().find(|(name, _)| *name == first) {

@@ -8,6 +8,7 @@
 
 mod facts;
 mod fos;
+mod fos_commands;
 mod fos_names;
 mod fos_zones;
 mod json;
@@ -80,8 +81,11 @@ fn merge(sources: &[Source], choices: &Choices) -> (String, Account) {
         facts.files.push(source.name.clone());
         let ledger = Ledger::new(&source.name);
         let first = source.text.trim_start_matches('\u{feff}').trim_start();
-        let read = match first.starts_with(['{', '[']) && json::looks_like(first) {
+        let is_json = first.starts_with(['{', '[']) && json::looks_like(first);
+        let is_xml = ["<?xml", "<Response", "<errors"].iter().any(|start| first.starts_with(start));
+        let read = match is_json {
             true => rest::read(file as u32, &source.text, ledger, &mut facts, &mut account.notes),
+            false if is_xml => report::xml(&source.text, ledger, &mut account.notes),
             false => lines::read(file as u32, &source.text, ledger, &mut facts, &mut account.notes),
         };
         account.files.push(read);

@@ -71,6 +71,15 @@ pub(super) fn name(facts: &Facts, plan: &mut Plan, zones: &Zones, choices: &Choi
                 let wanted = wanted(&group, &plan.devices[ports[0]], &aliases, choices);
                 let fallback = if role == Role::Host { "host" } else { "storage" };
                 let name = unique(&sanitise(&wanted, fallback), &mut taken);
+                if let Group::Chosen(index) = &group
+                    && choices.nodes[*index].0 != name
+                {
+                    let places: Vec<_> = ports.iter().map(|port| plan.devices[*port].at).collect();
+                    let reason = format!("is no free name of a node here; the node is `{name}` in the lab");
+                    let remedy = "choose a name that no alias, zone, switch or other node has";
+                    let chosen = choices.nodes[*index].0.clone();
+                    note(facts, notes, NoteKind::Decision, &places, chosen, reason, remedy);
+                }
                 for port in ports {
                     node_of.insert(*port, plan.nodes.len());
                 }

@@ -247,6 +247,14 @@ pub(super) fn zone_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     if is_total(text) || text.starts_with("Zoneset not present") || text.starts_with("Zone not present") {
         return Fate::Decoration;
     }
+    if !words.first().is_some_and(|word| nxos_config::begins_member(word)) {
+        // An object of another kind, whose members are not those of the object before it.
+        reader.nx.object = None;
+        return match words.first() {
+            Some(&"ivr") => Fate::bad("is about routing between VSANs, which a lab cannot express", "leave it out"),
+            _ => Fate::Unknown,
+        };
+    }
     if words.first() == Some(&"*") && !active {
         // Only the zones in force list addresses.
         reader.section = Section::ZoneSets(true);

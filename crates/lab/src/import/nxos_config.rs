@@ -264,6 +264,13 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
         return define(reader, kind, name, vsan);
     }
     let at = reader.at();
+    // Only members and attributes belong to the object before them; members behind any other line,
+    // such as an object of inter-VSAN routing, do not.
+    let is_part =
+        matches!(words[..], ["member" | "attribute" | "attribute-group", ..] | ["no", "member" | "attribute", ..]);
+    if !is_part && !words.first().is_none_or(|first| first.starts_with('!')) {
+        reader.nx.object = None;
+    }
     let number = |text: &str| text.parse::<u16>().ok().filter(|vsan| (1..=4094).contains(vsan));
     match words[..] {
         ["!Active", "Zone", "Database", "Section", "for", "vsan", ..] => reader.nx.active = true,
@@ -327,9 +334,18 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
                 let interface = reader.sighting().interfaces.entry(name).or_default();
                 (interface.at, interface.vsan) = (at, Some(vsan));
             }
+            let seen = reader.seen;
+            reader.facts.vsans.push((seen, vsan));
         }
         ["vsan", vsan, "wwn", ..] if number(vsan).is_some() => return Fate::Ignored("persistent addresses"),
-        ["vsan", vsan, ..] if number(vsan).is_some() => return Fate::Ignored("names and settings of VSANs"),
+        ["vsan", vsan, ..] if number(vsan).is_some() => {
+            let seen = reader.seen;
+            reader.facts.vsans.extend(number(vsan).map(|vsan| (seen, vsan)));
+            return Fate::Used;
+        }
+        ["ivr", "zone" | "zoneset", ..] | ["no", "ivr", ..] => {
+            return Fate::bad("is about routing between VSANs, which a lab cannot express", "leave it out");
+        }
         ["fcdomain", "domain", domain, "static" | "preferred", "vsan", vsan] => {
             let domain = domain.parse::<u8>().ok().filter(|domain| (1..=239).contains(domain));
             let (Some(domain), Some(vsan)) = (domain, number(vsan)) else { return Fate::Unknown };
@@ -340,16 +356,42 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
         ["zone" | "zoneset", "distribute" | "merge-control" | "gs" | "confirm-commit" | "convert", ..]
         | ["zoneset", "overwrite-control", ..]
         | ["zone", "broadcast", ..] => return Fate::Ignored("distribution of zones"),
-        _ if reader.nx.in_interface => return interface_line(reader, &words),
-        [first, ..] => {
-            let fibre_channel = ["zone", "zoneset", "fcalias", "ivr", "fcdomain", "vsan", "member", "pwwn"];
-            let second = words.get(1).copied().unwrap_or("");
-            let is_ours = fibre_channel.contains(&first) || first == "no" && fibre_channel.contains(&second);
-            return if is_ours { Fate::Unknown } else { Fate::Ignored(OTHER) };
+        _ if reader.nx.in_interface && !is_ours(&words) => return interface_line(reader, &words),
+        [_, ..] => {
+            return if is_ours(&words) { Fate::Unknown } else { Fate::Ignored(OTHER) };
         }
         [] => return Fate::Decoration,
     }
     Fate::Used
+}
+
+/// True for a line about Fibre Channel, which a lab may have to express.
+fn is_ours(words: &[&str]) -> bool {
+    let ours = ["zone", "zoneset", "fcalias", "ivr", "fcdomain", "vsan", "member", "pwwn"];
+    let is_ours = |word: Option<&&str>| word.is_some_and(|word| ours.contains(word));
+    is_ours(words.first()) || words.first() == Some(&"no") && is_ours(words.get(1))
+}
+
+/// True for the first word of a member, as `show zone` lists it.
+pub(super) fn begins_member(word: &str) -> bool {
+    let words = [
+        "*",
+        "pwwn",
+        "nwwn",
+        "fcid",
+        "device-alias",
+        "fcalias",
+        "domain-id",
+        "interface",
+        "fwwn",
+        "ip-address",
+        "ipv6-address",
+        "symbolic-nodename",
+        "member",
+        "attribute",
+        "attribute-group",
+    ];
+    words.contains(&word)
 }
 
 /// Expands `fc1/1-4` and `fc1/1,fc1/3`.

@@ -119,6 +119,8 @@ fn split(facts: &Facts, plan: &mut Plan) {
     };
     facts.logins.iter().for_each(|login| add(login.seen, login.vsan));
     facts.trunks.iter().for_each(|trunk| add(trunk.seen, trunk.vsan));
+    facts.vsans.iter().for_each(|(seen, vsan)| add(*seen, Some(*vsan)));
+    facts.zones.iter().filter(|base| base.vsan.is_some()).for_each(|base| add(base.seen, base.vsan));
     for (chassis, vsans) in plan.chassis.iter().zip(&mut vsans) {
         match chassis.os {
             Some(Os::NxOs) => {

@@ -109,6 +109,12 @@ pub(super) enum Fate {
         reason: String,
         remedy: String,
     },
+    /// Contradicts line `first` of the file.
+    Conflict {
+        first: u32,
+        reason: String,
+        remedy: String,
+    },
 }
 
 impl Fate {
@@ -171,8 +177,25 @@ impl Ledger {
                 let places = vec![self.place(number, number)];
                 notes.push(Note { kind: NoteKind::Unplaced, places, text: cut(text), reason, remedy });
             }
+            Fate::Conflict { first, reason, remedy } => {
+                self.account.reported += 1;
+                let places = vec![self.place(first, first), self.place(number, number)];
+                notes.push(Note { kind: NoteKind::Conflict, places, text: cut(text), reason, remedy });
+            }
         }
         self.end_unknown(notes);
+    }
+
+    /// A note about a further part of line `number` that cannot be used.
+    pub fn bad(&self, number: u32, text: &str, reason: &str, remedy: &str) -> Note {
+        let (places, text) = (vec![self.place(number, number)], cut(text));
+        Note { kind: NoteKind::Unplaced, places, text, reason: reason.to_owned(), remedy: remedy.to_owned() }
+    }
+
+    /// Enters parts of line `number` that have no use, beside those that decide its fate.
+    pub fn enter_unused(&mut self, number: u32, topic: &'static str, parts: u32) {
+        let (_, last, count) = self.ignored.entry(topic).or_insert((number, number, 0));
+        (*last, *count) = (number, *count + parts);
     }
 
     fn end_unknown(&mut self, notes: &mut Vec<Note>) {
@@ -204,6 +227,24 @@ impl Ledger {
     fn place(&self, line: u32, last: u32) -> Place {
         Place { file: self.account.file.clone(), line, last }
     }
+}
+
+/// Accounts for a file of XML, which the importer does not read.
+pub(super) fn xml(text: &str, mut ledger: Ledger, notes: &mut Vec<Note>) -> FileAccount {
+    let mut is_named = false;
+    for (index, line) in text.lines().enumerate() {
+        let fate = match (line.trim().is_empty(), is_named) {
+            (true, _) => Fate::Decoration,
+            (false, true) => Fate::Ignored("further lines of XML"),
+            (false, false) => Fate::bad(
+                "begins XML of the REST interface, which the importer does not read",
+                "repeat the request with the header `Accept: application/yang-data+json`",
+            ),
+        };
+        is_named |= fate != Fate::Decoration;
+        ledger.enter(index as u32 + 1, line, fate, notes);
+    }
+    ledger.close(notes)
 }
 
 /// Returns the beginning of a line without control characters.

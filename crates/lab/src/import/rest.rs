@@ -16,7 +16,7 @@ struct Reader<'r> {
     seen: usize,
     base: Option<usize>,
     /// Values that cannot be used, by line.
-    bad: BTreeMap<u32, (String, &'static str)>,
+    bad: BTreeMap<u32, Vec<(String, &'static str)>>,
 }
 
 /// Reads one file of JSON documents.
@@ -36,25 +36,38 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
         let number = index as u32 + 1;
         let fate = if let Some(error) = error.as_ref().filter(|error| number >= error.line) {
             Fate::bad(error.reason.clone(), "repeat the request, and save the whole answer")
-        } else if let Some((reason, remedy)) = bad.get(&number) {
+        } else if let Some((reason, remedy)) = bad.get(&number).and_then(|all| all.first()) {
             Fate::bad(reason.clone(), *remedy)
         } else if leaves.used.contains(&number) {
             Fate::Used
-        } else if leaves.unused_lines.contains(&number) {
-            Fate::Ignored("values of the REST interface without use")
+        } else if leaves.unused.contains_key(&number) {
+            Fate::Ignored(UNUSED)
         } else {
             Fate::Decoration
         };
+        let is_ignored = matches!(fate, Fate::Ignored(_));
         ledger.enter(number, line, fate, notes);
+        // A line can have several values, as in a document without line breaks.
+        for (reason, remedy) in bad.get(&number).into_iter().flatten().skip(1) {
+            notes.push(ledger.bad(number, line, reason, remedy));
+        }
+        let unused = leaves.unused.get(&number).copied().unwrap_or(0);
+        let others = unused.saturating_sub(u32::from(is_ignored));
+        if others > 0 {
+            ledger.enter_unused(number, UNUSED, others);
+        }
     }
     ledger.close(notes)
 }
+
+const UNUSED: &str = "values of the REST interface without use";
 
 /// Lines of the values, by whether they were used.
 #[derive(Default)]
 struct Leaves {
     used: BTreeSet<u32>,
-    unused_lines: BTreeSet<u32>,
+    /// Number of values without use, by line.
+    unused: BTreeMap<u32, u32>,
 }
 
 impl Leaves {
@@ -63,7 +76,7 @@ impl Leaves {
             Kind::Object(members) => members.iter().for_each(|(_, value)| self.collect(value)),
             Kind::Array(items) => items.iter().for_each(|item| self.collect(item)),
             Kind::Leaf(_) if value.used.get() => _ = self.used.insert(value.line),
-            Kind::Leaf(_) => _ = self.unused_lines.insert(value.line),
+            Kind::Leaf(_) => *self.unused.entry(value.line).or_default() += 1,
         }
     }
 }
@@ -127,7 +140,7 @@ impl Reader<'_> {
     }
 
     fn refuse(&mut self, value: &Value, reason: impl Into<String>, remedy: &'static str) {
-        self.bad.insert(value.line, (reason.into(), remedy));
+        self.bad.entry(value.line).or_default().push((reason.into(), remedy));
     }
 
     fn switch(&mut self, value: &Value) {

@@ -18,6 +18,8 @@ pub(super) struct Output {
     pub principals: Vec<String>,
     /// VSAN of a zone, if the lab has virtual fabrics.
     pub vsan: Option<u16>,
+    /// Name on the switches, if the lab has another one.
+    pub export_name: Option<String>,
 }
 
 /// The zones of the lab.
@@ -112,10 +114,22 @@ fn collect(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Vec<Fabric> {
         if base.is_disabled {
             fabric.disabled = fabric.disabled.or(Some(base.at));
         }
+        let smart = base.is_smart;
         for kind in [Kind::Alias, Kind::Zone, Kind::Config] {
-            let smart = base.is_smart;
-            join(facts, fabric.defined.of_mut(kind), base.defined.of(kind), kind, smart, notes);
-            join(facts, fabric.active.of_mut(kind), base.active.of(kind), kind, smart, notes);
+            let names_of = |name: &str| {
+                let own = base.defined.aliases.get(name).or_else(|| fabric.defined.aliases.get(name));
+                own.map_or(1, |alias| alias.members.len())
+            };
+            let split = |objects: &Objects| {
+                let mut all = objects.of(kind).clone();
+                if kind == Kind::Zone {
+                    all.values_mut().for_each(|zone| split_peers(zone, names_of));
+                }
+                all
+            };
+            let (defined, active) = (split(&base.defined), split(&base.active));
+            join(facts, fabric.defined.of_mut(kind), &defined, kind, smart, notes);
+            join(facts, fabric.active.of_mut(kind), &active, kind, smart, notes);
         }
         match (&fabric.enabled, &base.enabled) {
             (Some((first, at)), Some((second, other))) if first != second => {
@@ -135,22 +149,36 @@ fn collect(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Vec<Fabric> {
             note(facts, notes, NoteKind::Conflict, &[*at, other], name.clone(), reason, remedy);
         }
     }
-    device_aliases(facts, plan, &mut fabrics, notes);
+    device_aliases(facts, plan, &mut fabrics, key, notes);
     fabrics.into_values().collect()
 }
 
 /// Adds the device aliases of each switch to the databases of its fabrics.
-fn device_aliases(facts: &Facts, plan: &Plan, fabrics: &mut BTreeMap<(usize, u16), Fabric>, notes: &mut Vec<Note>) {
+fn device_aliases(
+    facts: &Facts,
+    plan: &Plan,
+    fabrics: &mut BTreeMap<(usize, u16), Fabric>,
+    key: impl Fn(&ZoneBase) -> (usize, u16),
+    notes: &mut Vec<Note>,
+) {
+    // A device alias holds in every VSAN of its chassis, also in one that only has zones.
+    let mut of_bases: BTreeMap<usize, BTreeSet<(usize, u16)>> = BTreeMap::new();
+    for base in &facts.zones {
+        if let Some(chassis) = plan.chassis_of[base.seen] {
+            of_bases.entry(chassis).or_default().insert(key(base));
+        }
+    }
     let mut own: BTreeMap<(usize, u16), BTreeMap<String, Object>> = BTreeMap::new();
     for (seen, name, object) in &facts.device_aliases {
         let chassis = plan.chassis_of[*seen];
         let switches = plan.switches.iter().filter(|switch| Some(switch.chassis) == chassis);
-        let mut keys: Vec<(usize, u16)> = switches.map(|switch| (switch.fabric, switch.vsan)).collect();
+        let mut keys: BTreeSet<(usize, u16)> = switches.map(|switch| (switch.fabric, switch.vsan)).collect();
+        keys.extend(chassis.and_then(|chassis| of_bases.get(&chassis)).into_iter().flatten());
         if keys.is_empty() {
             keys.extend(fabrics.keys().copied().filter(|(_, vsan)| *vsan > 0));
         }
         if keys.is_empty() {
-            keys.push((usize::MAX, 1));
+            keys.insert((usize::MAX, 1));
         }
         for key in keys {
             let map = own.entry(key).or_default();
@@ -190,9 +218,6 @@ fn join(
 
 /// Resolves the notations of peer zones and smart zones, and writes names in lower case.
 fn normal(mut object: Object, kind: Kind, smart: Option<bool>) -> Object {
-    if kind == Kind::Zone {
-        split_peers(&mut object);
-    }
     let both = std::mem::take(&mut object.both);
     if kind != Kind::Zone || object.principals.is_empty() || smart == Some(false) {
         let principals = std::mem::take(&mut object.principals);
@@ -258,7 +283,11 @@ impl Merger<'_> {
         let new = names.get(&(Kind::Config, name.clone())).cloned();
         if new.is_none() {
             let reason = "is in force, but no input defines its zones";
-            note(self.facts, self.notes, NoteKind::Unplaced, &[at], name, reason, "add the output of cfgshow");
+            let remedy = match fabric.os {
+                Some(Os::NxOs) => "add the output of show running-config or show zoneset",
+                _ => "add the output of cfgshow",
+            };
+            note(self.facts, self.notes, NoteKind::Unplaced, &[at], name, reason, remedy);
         }
         Some((new?, at))
     }
@@ -356,7 +385,7 @@ impl Merger<'_> {
     }
 
     /// Adds an object under its name, or under another one if the name is taken.
-    fn insert(&mut self, kind: Kind, name: &str, at: At, output: Output) -> String {
+    fn insert(&mut self, kind: Kind, name: &str, at: At, mut output: Output) -> String {
         let of = match kind {
             Kind::Alias => ObjectKind::Alias,
             Kind::Zone => ObjectKind::Zone,
@@ -371,7 +400,7 @@ impl Merger<'_> {
             }
         }
         if let Some((other, first)) = self.taken.get(&wanted).copied() {
-            if other == kind && self.zones.of_mut(kind).get(&wanted) == Some(&output) {
+            if wanted == name && other == kind && self.zones.of_mut(kind).get(&wanted) == Some(&output) {
                 return wanted;
             }
             let mut taken: BTreeSet<String> = self.taken.keys().cloned().collect();
@@ -388,6 +417,7 @@ impl Merger<'_> {
             wanted = new;
         }
         self.taken.insert(wanted.clone(), (kind, at));
+        output.export_name = Some(name.to_owned()).filter(|name| *name != wanted);
         self.zones.of_mut(kind).insert(wanted.clone(), output);
         wanted
     }

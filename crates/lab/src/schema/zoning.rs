@@ -78,6 +78,16 @@ pub(super) const ZONING: SectionDef = SectionDef {
     ],
 };
 
+/// Name of a zone object on real switches, where the lab needs another one.
+const EXPORT_NAME_KEY: Key = Key {
+    path: "export_name",
+    kind: Kind::Text,
+    fallback: Fallback::Absent("the name in the lab"),
+    meaning: "Name on real switches, which `sanloom export zones` writes. `sanloom import` sets it if the object cannot have that name in the lab, for example because another fabric has an object of the name. For a single object, no range.",
+    example: "\"backup\"",
+    also: &["switch_name", "original_name"],
+};
+
 pub(super) const ALIAS: SectionDef = SectionDef {
     name: "alias",
     form: Form::List,
@@ -100,6 +110,7 @@ pub(super) const ALIAS: SectionDef = SectionDef {
             example: "[\"server1\", \"server2:1\"]",
             also: &["ports", "wwpns"],
         },
+        EXPORT_NAME_KEY,
         SPREAD_KEY,
     ],
 };
@@ -150,6 +161,7 @@ pub(super) const ZONE: SectionDef = SectionDef {
             example: "\"high\"",
             also: &["qos", "class"],
         },
+        EXPORT_NAME_KEY,
         SPREAD_KEY,
     ],
 };
@@ -176,6 +188,7 @@ pub(super) const ZONE_CONFIG: SectionDef = SectionDef {
             example: "[\"backup\", \"zone{1..4}\"]",
             also: &["members", "zone"],
         },
+        EXPORT_NAME_KEY,
         SPREAD_KEY,
     ],
 };

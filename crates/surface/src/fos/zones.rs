@@ -35,7 +35,8 @@ fn zone_type(leaves: &mut Vec<Element>, peer: bool) {
     leaves.push(Element::text("zone-type-string", if peer { "user-created-peer-zone" } else { "zone" }));
 }
 
-fn entries(members: impl Iterator<Item = String>, principals: impl Iterator<Item = String>) -> Element {
+/// Members and principals of a zone as one container.
+pub fn entries(members: impl Iterator<Item = String>, principals: impl Iterator<Item = String>) -> Element {
     let leaf = |name: &str, text: String| Element { in_list: true, ..Element::text(name, text) };
     let members = members.map(|text| leaf("entry-name", text));
     let principals = principals.map(|text| leaf("principal-entry-name", text));

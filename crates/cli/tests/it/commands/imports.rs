@@ -83,8 +83,8 @@ fn strict_fails_on_a_line_without_a_place_and_json_lists_it() {
     let unplaced: Vec<&serde_json::Value> = notes.iter().filter(|note| note["kind"] == "unplaced").collect();
     assert_eq!(unplaced.len(), 1);
     assert_eq!(unplaced[0]["places"][0]["line"], 59);
-    assert_eq!(bench.run("import rest.json --strict -o lab.toml").code, 0);
-    assert_eq!(bench.run("import missing.txt -o lab.toml").code, 2);
+    assert_eq!(bench.run("import rest.json --strict -o lab.toml --force").code, 0);
+    assert_eq!(bench.run("import missing.txt -o lab2.toml").code, 2);
     assert_eq!(bench.run("import rest.json --storage x -o lab.toml").code, 2);
 }
 
@@ -100,4 +100,78 @@ fn zones_of_several_fabrics_are_exported_one_by_one() {
     let nxos = bench.run("export zones lab.toml --format nxos --config prod_b --vsan 20 -o b.txt");
     assert_eq!(nxos.code, 0, "{}", nxos.stderr);
     insta::assert_snapshot!(bench.read("b.txt") + "\n" + &bench.read("b.undo.txt"));
+}
+
+#[test]
+fn an_existing_file_is_replaced_with_force_only() {
+    let bench = bench("import-force");
+    bench.write("lab.toml", "mine");
+    let refused = bench.run("import rest.json -o lab.toml");
+    assert!(refused.code == 2 && refused.stderr.contains("--force"), "{}", refused.stderr);
+    assert_eq!(bench.read("lab.toml"), "mine");
+    assert_eq!(bench.run("import rest.json -o lab.toml --force").code, 0);
+    assert!(bench.read("lab.toml").contains("[switch."));
+    assert_eq!(bench.run("import rest.json -o new.toml").code, 0);
+}
+
+#[test]
+fn a_file_in_utf_16_is_read_as_in_utf_8() {
+    let bench = bench("import-utf16");
+    let text = bench.read("fos_session.txt");
+    let bytes: Vec<u8> = [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    assert_eq!(bench.run("import fos_session.txt -o plain.toml").code, 0);
+    std::fs::write(bench.path("fos_session.txt"), bytes).expect("the file can be written");
+    assert_eq!(bench.run("import fos_session.txt -o wide.toml").code, 0);
+    assert_eq!(bench.read("plain.toml"), bench.read("wide.toml"));
+}
+
+/// Two fabrics that use the same names, and a virtual fabric of two.
+const EXAMPLE: &str = include_str!("../../../../../examples/export-names.toml");
+
+#[test]
+fn the_undo_for_one_of_two_fabrics_keeps_zoning_on_with_the_names_of_its_switches() {
+    let bench = bench("export-names");
+    bench.write("old.toml", EXAMPLE);
+    bench.write("new.toml", &EXAMPLE.replace("\"esx:1\", \"array:1\"", "\"esx:1\", \"array:1\", \"1,7\""));
+    let ran = bench.run("export zones new.toml --from old.toml --config PROD-2 --format fos -o change.txt");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = bench.run("export zones new.toml --from old.toml --config PROD-2 --format nxos --vsan 20 -o nx.txt");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let files = ["change.txt", "change.undo.txt", "nx.txt", "nx.undo.txt"].map(|name| bench.read(name));
+    let nx = |word: &str| {
+        format!(
+            "configure terminal\nzone name z_esx vsan 20\n  {word} domain-id 1 port-number 7\n\
+             zoneset activate name PROD vsan 20\nend\ncopy running-config startup-config\n"
+        )
+    };
+    let expected = [
+        "zoneadd \"z_esx\", \"1,7\"\ncfgenable \"PROD\"\ny\n".to_owned(),
+        "zoneremove \"z_esx\", \"1,7\"\ncfgenable \"PROD\"\ny\n".to_owned(),
+        nx("member"),
+        nx("no member"),
+    ];
+    assert_eq!(files, expected);
+}
+
+#[test]
+fn zones_of_several_virtual_fabrics_need_a_choice() {
+    let bench = bench("export-fid");
+    let head = "[host.\"h{1..2}\"]\n[storage.\"d{1..2}\"]\n[[link]]\nfrom = \"h{1..2}\"\nto = \"v{1..2}\"\n[[link]]\nfrom = \"d{1..2}\"\nto = \"v{1..2}\"\n";
+    let switch = |n: u32| {
+        format!(
+            "[switch.v{n}]\nvirtual_fabric = {{ chassis = \"c\", id = {n}, ports = [\"{}\", \"{}\"] }}\n",
+            n * 10,
+            n * 10 + 1
+        )
+    };
+    let zone = |n: u32| format!("[[zone]]\nname = \"z{n}\"\nmembers = [\"h{n}\", \"d{n}\"]\nvirtual_fabric = {n}\n");
+    let config = "[[zone_config]]\nname = \"c\"\nzones = [\"z1\", \"z2\"]\n";
+    bench.write("lab.toml", &[&switch(1), &switch(2), head, &zone(1), &zone(2), config].concat());
+    let refused = bench.run("export zones lab.toml --format fos");
+    assert!(refused.code == 2 && refused.stderr.contains("--fid: 1, 2"), "{}", refused.stderr);
+    let ran = bench.run("export zones lab.toml --format fos --fid 2");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("z2") && !ran.stdout.contains("z1"), "{}", ran.stdout);
+    assert_eq!(bench.run("export zones lab.toml --format nxos --fid 2").code, 2);
+    assert_eq!(bench.run("export zones lab.toml --format fos --vsan 2").code, 2);
 }

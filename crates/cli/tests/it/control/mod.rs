@@ -28,6 +28,8 @@ mod page;
 mod raw_port;
 mod replay;
 #[cfg(feature = "surface")]
+mod scripts;
+#[cfg(feature = "surface")]
 mod simulated;
 #[cfg(feature = "surface")]
 mod snmp;

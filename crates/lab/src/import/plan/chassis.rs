@@ -26,8 +26,12 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
             None => {
                 let name = stem(facts, sighting.at);
                 let at = At { line: 1, ..sighting.at };
+                let remedy = match sighting.os {
+                    Some(Os::NxOs) => "add the line `switchname` of show running-config",
+                    _ => "add the output of switchshow",
+                };
                 let reason = "names no switch, so the switch has the name of the file";
-                note(facts, notes, NoteKind::Decision, &[at], name.clone(), reason, "add the output of switchshow");
+                note(facts, notes, NoteKind::Decision, &[at], name.clone(), reason, remedy);
                 name
             }
         };
@@ -84,6 +88,8 @@ fn sightings_with_ports(facts: &Facts) -> BTreeSet<usize> {
     let named = facts.sightings.iter().enumerate();
     let interfaces = named.filter(|(_, sighting)| !sighting.interfaces.is_empty()).map(|(seen, _)| seen);
     let domains = facts.domains.iter().map(|(_, seen, ..)| *seen);
+    let vsans = facts.vsans.iter().map(|(seen, _)| *seen);
+    let domains = domains.chain(vsans);
     ports.chain(logins).chain(trunks).chain(interfaces).chain(domains).collect()
 }
 

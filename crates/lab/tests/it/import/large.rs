@@ -47,6 +47,27 @@ fn fabric() -> Vec<Source> {
     sources
 }
 
+/// CPU time of this process in seconds: user time in `/proc/self/stat`, in clock ticks of 10 ms.
+fn cpu_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // The fields behind the name begin with the third one; user time is the fourteenth (proc(5)).
+    fields[11].parse::<f64>().unwrap() / 100.0
+}
+
+#[test]
+fn an_import_of_twenty_thousand_ports_takes_less_than_five_seconds() {
+    if std::env::var_os("SANLOOM_TIMED").is_none() {
+        return;
+    }
+    let sources = fabric();
+    let before = cpu_s();
+    let imported = import(&sources, &Choices::default());
+    let took = cpu_s() - before;
+    println!("{took:.2} s for {} bytes", imported.lab.len());
+    assert!(took < 5.0, "{took:.2} s");
+}
+
 #[test]
 fn two_hundred_switches_with_twenty_thousand_ports_are_imported() {
     let imported = import(&fabric(), &Choices::default());

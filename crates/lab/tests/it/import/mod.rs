@@ -1,6 +1,9 @@
 //! Import of switch configurations: shapes of real outputs, with names and numbers of our own.
 
+mod fabrics;
+mod foreign;
 mod large;
 mod models;
 mod round_trip;
 mod samples;
+mod sessions;

@@ -51,8 +51,13 @@ impl Model for Fos {
     }
 
     fn run(&mut self, script: &str) {
-        for line in script.lines() {
+        let mut lines = script.lines();
+        while let Some(line) = lines.next() {
             self.command(line);
+            // Commands that change the fabric ask, and the next line is the answer.
+            if ["cfgsave", "cfgenable", "cfgdisable"].iter().any(|verb| line.starts_with(verb)) {
+                assert_eq!(lines.next(), Some("y"), "{line}: no answer");
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use super::samples::source;
 use proptest::prelude::*;
 use sanloom_fc::config::{ZoneDefault, ZoneMember};
 use sanloom_fc::zoning::{DefinedZones, EffectiveZones, MemberRef, ZoneDatabase, ZoneDefinition};
+use sanloom_lab::LoadedLab;
 use sanloom_lab::export::{Dialect, zone_commands};
 use sanloom_lab::import::{Choices, NoteKind, Source, import};
 use sanloom_wire::{FcId, Wwnn, Wwpn};
@@ -77,7 +78,7 @@ fn database(member: BoxedStrategy<ZoneMember>, defaults: [ZoneDefault; 2]) -> im
     })
 }
 
-fn fos_database() -> impl Strategy<Value = ZoneDatabase> {
+pub fn fos_database() -> impl Strategy<Value = ZoneDatabase> {
     database(fos_member().boxed(), [ZoneDefault::OpenWithoutZones, ZoneDefault::Closed])
 }
 
@@ -86,7 +87,7 @@ fn nx_database() -> impl Strategy<Value = ZoneDatabase> {
 }
 
 /// The objects of a database without the order of members.
-fn objects(database: &ZoneDatabase) -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
+pub fn objects(database: &ZoneDatabase) -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     let set = |list: &[MemberRef]| list.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
     let mut all = BTreeMap::new();
     for (name, members) in &database.defined.aliases {
@@ -107,18 +108,22 @@ fn effective(database: &ZoneDatabase) -> Option<String> {
     database.effective.as_ref().map(|effective| effective.name.clone())
 }
 
+/// Imports sources without a conflict or an unplaced line, and loads the lab.
+pub fn imported_lab(sources: &[Source]) -> LoadedLab {
+    let imported = import(sources, &Choices::default());
+    let unplaced: Vec<_> = imported.account.notes.iter().filter(|note| note.kind < NoteKind::Decision).collect();
+    assert!(unplaced.is_empty(), "{unplaced:?}\n{}", imported.lab);
+    sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}\n{}", imported.lab))
+}
+
 /// Exports a database from nothing, imports the script beside a switch, and loads the lab.
 fn imported(dialect: Dialect, database: &ZoneDatabase, switch: &str) -> ZoneDatabase {
     let default_zone = if dialect == NX { ZoneDefault::Closed } else { ZoneDefault::OpenWithoutZones };
     let empty = ZoneDatabase { default_zone, ..ZoneDatabase::default() };
     let script = zone_commands(dialect, &empty, database).unwrap();
     let script = Source { name: "script.txt".to_owned(), text: script.commands };
-    let imported =
-        import(&[script, Source { name: "switch.txt".to_owned(), text: switch.to_owned() }], &Choices::default());
-    let unplaced: Vec<_> = imported.account.notes.iter().filter(|note| note.kind < NoteKind::Decision).collect();
-    assert!(unplaced.is_empty(), "{unplaced:?}\n{}", imported.lab);
-    let loaded = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}\n{}", imported.lab));
-    loaded.lab.zone_database
+    let switch = Source { name: "switch.txt".to_owned(), text: switch.to_owned() };
+    imported_lab(&[script, switch]).lab.zone_database
 }
 
 const FOS_SWITCH: &str = "switchName:     lone\nswitchDomain:   9\n";
@@ -204,11 +209,11 @@ fn a_changed_sample_exports_the_change_only() {
     let script = zone_commands(Dialect::FabricOs, &database(&before.lab), &after).unwrap();
     assert_eq!(
         script.commands,
-        "zoneadd \"mail1_arr\", \"arr_ct1\"\ncfgremove \"prod_a\", \"old_tape\"\nzonedelete \"old_tape\"\ncfgenable \"prod_a\"\n"
+        "zoneadd \"mail1_arr\", \"arr_ct1\"\ncfgremove \"prod_a\", \"old_tape\"\nzonedelete \"old_tape\"\ncfgenable \"prod_a\"\ny\n"
     );
     assert_eq!(
         script.undo,
         "zonecreate \"old_tape\", \"11,6; mail1_hba0\"\ncfgadd \"prod_a\", \"old_tape\"\n\
-         zoneremove \"mail1_arr\", \"arr_ct1\"\ncfgenable \"prod_a\"\n"
+         zoneremove \"mail1_arr\", \"arr_ct1\"\ncfgenable \"prod_a\"\ny\n"
     );
 }

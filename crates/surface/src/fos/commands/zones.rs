@@ -5,7 +5,7 @@ use crate::fos::fault::Fault;
 use crate::fos::room::Room;
 use crate::fos::tree::Element;
 use crate::fos::zone_edits;
-use crate::fos::zones::{seen, shown, text};
+use crate::fos::zones::{entries, seen, shown, text};
 use crate::server::http::Method;
 use sanloom_api::zone_database::{Database, Edit, Kind, Member};
 
@@ -56,6 +56,17 @@ pub fn commit(room: &mut Room<'_>, edits: Vec<Edit>) -> Outcome {
 }
 
 fn change(room: &mut Room<'_>, method: &Method, words: &[String], kind: (&str, &str, &str, &str)) -> Outcome {
+    if kind == ZONE && words.first().is_some_and(|word| word == PEER_ZONE) {
+        let peer = Peer::read(&words[1..])?;
+        let mut children = vec![Element::text("zone-name", &peer.name)];
+        if *method == Method::POST {
+            children.push(Element::number("zone-type", 1_u32));
+        }
+        children.push(entries(peer.members.into_iter(), peer.principals.into_iter()));
+        let body = [Element::container("zone", children)];
+        zone_edits::write(room, "defined-configuration", method, &[], &body)?;
+        return Ok((String::new(), 0));
+    }
     let (object, key, list, leaf) = kind;
     let needs_members = !(*method == Method::DELETE && words.len() == 1);
     let (name, members) = match words {
@@ -76,6 +87,40 @@ const ALIAS: (&str, &str, &str, &str) = ("alias", "alias-name", "member-entry", 
 const ZONE: (&str, &str, &str, &str) = ("zone", "zone-name", "member-entry", "entry-name");
 const CONFIG: (&str, &str, &str, &str) = ("cfg", "cfg-name", "member-zone", "zone-name");
 
+/// Option of the commands for peer zones.
+const PEER_ZONE: &str = "--peerzone";
+
+/// Arguments of a command for peer zones, behind the option.
+struct Peer {
+    name: String,
+    members: Vec<String>,
+    principals: Vec<String>,
+}
+
+impl Peer {
+    /// Reads `NAME [-principal "MEMBER; …"] [-members "MEMBER; …"]`.
+    fn read(words: &[String]) -> Result<Peer, Fault> {
+        let usage =
+            || Fault::invalid("Usage: --peerzone \"name\" [-principal \"member; ...\"] [-members \"member; ...\"]");
+        let [name, rest @ ..] = words else { return Err(usage()) };
+        let mut peer = Peer { name: name.clone(), members: Vec::new(), principals: Vec::new() };
+        let mut is_principal = None;
+        for word in rest {
+            match (word.as_str(), is_principal) {
+                ("-principal" | "-principals", _) => is_principal = Some(true),
+                ("-members" | "-member", _) => is_principal = Some(false),
+                (word, Some(true)) => peer.principals.extend(words::members(word)),
+                (word, Some(false)) => peer.members.extend(words::members(word)),
+                (_, None) => return Err(usage()),
+            }
+        }
+        match peer.name.starts_with('-') || peer.members.is_empty() && peer.principals.is_empty() {
+            true => Err(usage()),
+            false => Ok(peer),
+        }
+    }
+}
+
 fn kind_of(database: &Database, name: &str) -> Option<Kind> {
     let kinds = [
         (database.aliases.contains_key(name), Kind::Alias),
@@ -88,7 +133,8 @@ fn kind_of(database: &Database, name: &str) -> Option<Kind> {
 /// Creates an object that must not exist, or adds to one that must exist.
 fn create(room: &mut Room<'_>, words: &[String], kind: (&str, &str, &str, &str), new: bool) -> Outcome {
     let (_, database) = seen(room)?;
-    let name = words.first().map(String::as_str).unwrap_or_default();
+    let is_peer = kind == ZONE && words.first().is_some_and(|word| word == PEER_ZONE);
+    let name = words.get(usize::from(is_peer)).map(String::as_str).unwrap_or_default();
     match (kind_of(&database, name), new) {
         (Some(_), true) => Err(Fault::exists(format!("error: \"{name}\" duplicate name"))),
         (None, false) => Err(Fault::missing(format!("error: \"{name}\" not found"))),
@@ -196,9 +242,16 @@ pub fn rename(room: &mut Room<'_>, words: &[String]) -> Outcome {
     Ok((String::new(), 0))
 }
 
-/// Members of a zone; a peer zone begins with its property, which has the number of principals.
-fn zone_members<T>(members: &[T], principals: &[T], text: impl Fn(&T) -> String) -> Vec<String> {
-    let property = (!principals.is_empty()).then(|| format!("00:02:00:00:00:03:00:{:02x}", principals.len()));
+/// Members of a zone; a peer zone begins with its property. The last byte of the property is the
+/// number of world-wide names of the principals, of which an alias can have several.
+fn zone_members<T>(
+    members: &[T],
+    principals: &[T],
+    names: impl Fn(&T) -> usize,
+    text: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let count = principals.iter().map(names).sum::<usize>().min(0xff);
+    let property = (!principals.is_empty()).then(|| format!("00:02:00:00:00:03:01:{count:02x}"));
     property.into_iter().chain(principals.iter().chain(members).map(text)).collect()
 }
 
@@ -236,8 +289,12 @@ fn defined(database: &Database, words: &[String], kinds: &[Kind]) -> String {
     }
     if kinds.contains(&Kind::Zone) {
         for (name, zone) in database.zones.iter().filter(|(name, _)| matching(words, name)) {
+            let names = |member: &Member| match member {
+                Member::Alias { alias } => database.aliases.get(alias).map_or(1, Vec::len),
+                Member::Port(_) => 1,
+            };
             let members =
-                zone_members(&zone.members, &zone.principals, |member: &Member| self::text(member).to_owned());
+                zone_members(&zone.members, &zone.principals, names, |member: &Member| self::text(member).to_owned());
             text += &definition("zone", name, &members);
         }
     }
@@ -258,7 +315,7 @@ fn effective(database: &Database) -> String {
     let mut text = format!(" cfg:\t{}\n", effective.config);
     for zone in &effective.zones {
         text += &format!(" zone:\t{}\n", zone.zone);
-        let members = zone_members(&zone.members, &zone.principals, |member: &String| shown(member).to_owned());
+        let members = zone_members(&zone.members, &zone.principals, |_| 1, |member: &String| shown(member).to_owned());
         members.iter().for_each(|member| text += &format!("\t\t{member}\n"));
     }
     text
@@ -271,9 +328,14 @@ pub fn show_all(room: &mut Room<'_>, words: &[String]) -> Outcome {
         let found = defined(&database, words, &[Kind::Config]);
         return found_or(found, words);
     }
-    let all = defined(&database, &[], &[Kind::Config, Kind::Zone, Kind::Alias]);
+    Ok((whole(&database), 0))
+}
+
+/// The whole database.
+fn whole(database: &Database) -> String {
+    let all = defined(database, &[], &[Kind::Config, Kind::Zone, Kind::Alias]);
     let all = if all.is_empty() { " no configuration defined\n".to_owned() } else { all };
-    Ok((format!("Defined configuration:\n{all}\nEffective configuration:\n{}\n", effective(&database)), 0))
+    format!("Defined configuration:\n{all}\nEffective configuration:\n{}\n", effective(database))
 }
 
 fn found_or(found: String, words: &[String]) -> Outcome {
@@ -306,7 +368,7 @@ pub fn active(room: &mut Room<'_>, _: &[String]) -> Outcome {
     };
     let mut text = format!("Effective configuration:\n cfg:\t{}\t\n", effective.config);
     for zone in &effective.zones {
-        let members = zone_members(&zone.members, &zone.principals, |member: &String| shown(member).to_owned());
+        let members = zone_members(&zone.members, &zone.principals, |_| 1, |member: &String| shown(member).to_owned());
         for (index, member) in members.iter().enumerate() {
             match index {
                 0 => text += &format!(" zone:\t{}\t{member}\n", zone.zone),
@@ -315,4 +377,85 @@ pub fn active(room: &mut Room<'_>, _: &[String]) -> Outcome {
         }
     }
     Ok((text, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sanloom_api::zone_database::{Definition, Effective, EffectiveZone};
+    use sanloom_lab::import::{Choices, Source, import};
+    use std::collections::BTreeSet;
+
+    fn port(number: u8) -> String {
+        format!("10:00:00:10:9b:1c:00:{number:02x}")
+    }
+
+    /// Alias `aN` stands for ports `16 N` to `16 N + ports - 1`; direct members are ports from 128.
+    fn database(ports: &[u8], zones: &[(Vec<u8>, Vec<u8>)]) -> Database {
+        let mut database = Database::default();
+        for (alias, count) in (0_u8..).zip(ports) {
+            let names = (0..*count).map(|index| port(16 * alias + index)).collect();
+            database.aliases.insert(format!("a{alias}"), names);
+        }
+        let member = |number: &u8| match usize::from(*number) < ports.len() {
+            true => Member::Alias { alias: format!("a{number}") },
+            false => Member::Port(port(128 + number)),
+        };
+        let expand = |number: &u8| match ports.get(usize::from(*number)) {
+            Some(count) => (0..*count).map(|index| port(16 * number + index)).collect(),
+            None => vec![port(128 + number)],
+        };
+        let mut effective = Effective { config: "c".to_owned(), ..Effective::default() };
+        for (index, (members, principals)) in zones.iter().enumerate() {
+            let zone = format!("z{index}");
+            let members: Vec<u8> = members.iter().filter(|member| !principals.contains(member)).copied().collect();
+            if members.is_empty() {
+                continue;
+            }
+            let definition = Definition {
+                members: members.iter().map(member).collect(),
+                principals: principals.iter().map(member).collect(),
+            };
+            database.zones.insert(zone.clone(), definition);
+            effective.zones.push(EffectiveZone {
+                zone: zone.clone(),
+                members: members.iter().flat_map(expand).collect(),
+                principals: principals.iter().flat_map(expand).collect(),
+            });
+            database.configs.entry("c".to_owned()).or_default().push(zone);
+        }
+        database.effective = Some(effective).filter(|effective| !effective.zones.is_empty());
+        database
+    }
+
+    fn names<T: ToString>(list: &[T]) -> BTreeSet<String> {
+        list.iter().map(ToString::to_string).collect()
+    }
+
+    fn list() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::btree_set(0_u8..12, 0..5).prop_map(|set| set.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn the_output_of_cfgshow_is_imported_to_the_same_zones(
+            ports in proptest::collection::vec(1_u8..5, 0..6),
+            zones in proptest::collection::vec((list(), list()), 1..5),
+        ) {
+            let database = database(&ports, &zones);
+            let text = format!("switchName:\ts\nswitchDomain:\t1\n{}", whole(&database));
+            let imported = import(&[Source { name: "in.txt".to_owned(), text: text.clone() }], &Choices::default());
+            let loaded = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let found = &loaded.lab.zone_database.defined.zones;
+            let wanted = |list: &[Member]| list.iter().map(|own| super::text(own).to_owned()).collect::<BTreeSet<_>>();
+            prop_assert_eq!(found.len(), database.zones.len(), "{}", text);
+            for (name, zone) in &database.zones {
+                prop_assert_eq!(names(&found[name].members), wanted(&zone.members), "{}", text);
+                prop_assert_eq!(names(&found[name].principals), wanted(&zone.principals), "{}", text);
+            }
+            let effective = loaded.lab.zone_database.effective.as_ref().map_or(0, |effective| effective.zones.len());
+            prop_assert_eq!(effective, database.zones.len(), "{}", text);
+        }
+    }
 }

@@ -1,0 +1,79 @@
+//! Names of zone objects on the switches, where the lab has other ones.
+
+use super::{Dialect, Inexpressible};
+use sanloom_fc::zoning::ZoneDefinition;
+use sanloom_fc::zoning::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, ObjectKind, ZoneDatabase};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Names that objects have on the switches, by kind and name in the lab (`export_name`).
+pub type ExportNames = BTreeMap<(ObjectKind, String), String>;
+
+/// Returns the database with the names that its objects have on the switches.
+///
+/// # Errors
+/// Two objects of the database have the same name there. Fabric OS has one name space for aliases,
+/// zones and configurations; NX-OS has one for each kind.
+pub fn on_switches(
+    dialect: Dialect,
+    database: &ZoneDatabase,
+    names: &ExportNames,
+) -> Result<ZoneDatabase, Vec<Inexpressible>> {
+    let defined = &database.defined;
+    let mut taken: BTreeMap<(Option<ObjectKind>, String), String> = BTreeMap::new();
+    let mut problems = Vec::new();
+    let mut own = |kind: ObjectKind, name: &String| -> String {
+        let new = names.get(&(kind, name.clone())).unwrap_or(name).clone();
+        let space = Some(kind).filter(|_| dialect != Dialect::FabricOs);
+        let object = format!("{kind} {name}");
+        match taken.get(&(space, new.clone())) {
+            Some(other) => problems.push(Inexpressible {
+                object,
+                reason: format!("and {other} of the lab both have the name `{new}` on the switches"),
+                remedy: "export the configuration of one fabric with --config, or change an `export_name`".to_owned(),
+            }),
+            None => _ = taken.insert((space, new.clone()), object),
+        }
+        new
+    };
+    let mut map = |kind: ObjectKind, all: Vec<&String>| -> BTreeMap<String, String> {
+        all.into_iter().map(|name| (name.clone(), own(kind, name))).collect()
+    };
+    let aliases = map(ObjectKind::Alias, defined.aliases.keys().collect());
+    let zones = map(ObjectKind::Zone, defined.zones.keys().collect());
+    let configs = map(ObjectKind::Config, defined.configs.keys().collect());
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let of = |map: &BTreeMap<String, String>, kind: ObjectKind, name: &String| -> String {
+        map.get(name).or_else(|| names.get(&(kind, name.clone()))).unwrap_or(name).clone()
+    };
+    let member = |member: &MemberRef| match member {
+        MemberRef::Alias(name) => MemberRef::Alias(of(&aliases, ObjectKind::Alias, name)),
+        MemberRef::Member(member) => MemberRef::Member(*member),
+    };
+    let zone = |zone: &ZoneDefinition| ZoneDefinition {
+        members: zone.members.iter().map(member).collect(),
+        principals: zone.principals.iter().map(member).collect(),
+    };
+    let alias = |(name, members): (&String, &AliasMembers)| (of(&aliases, ObjectKind::Alias, name), members.clone());
+    let renamed = DefinedZones {
+        aliases: defined.aliases.iter().map(alias).collect(),
+        zones: defined.zones.iter().map(|(name, own)| (of(&zones, ObjectKind::Zone, name), zone(own))).collect(),
+        configs: defined
+            .configs
+            .iter()
+            .map(|(name, list)| {
+                let list = list.iter().map(|name| of(&zones, ObjectKind::Zone, name)).collect();
+                (of(&configs, ObjectKind::Config, name), list)
+            })
+            .collect(),
+    };
+    let effective = database.effective.as_ref().map(|effective| {
+        let mut own: EffectiveZones = (**effective).clone();
+        own.name = of(&configs, ObjectKind::Config, &own.name);
+        own.zones.iter_mut().for_each(|zone| zone.name = of(&zones, ObjectKind::Zone, &zone.name));
+        Arc::new(own)
+    });
+    Ok(ZoneDatabase { defined: Arc::new(renamed), effective, default_zone: database.default_zone })
+}

@@ -1,0 +1,228 @@
+//! Fabric OS: commands that change the zone database, at a prompt or in a script. A command applies
+//! to all that the file has shown of the database of its switch.
+
+use super::facts::{At, Kind, Object, Objects, Os, ZoneBase, wwn};
+use super::lines::Reader;
+use super::report::Fate;
+use sanloom_fc::config::ZoneDefault;
+use std::collections::BTreeMap;
+
+/// Commands that change any kind of object.
+pub(super) const OBJECT_COMMANDS: [&str; 5] =
+    ["zonerename", "zoneobjectrename", "zoneobjectexpunge", "zoneobjectcopy", "zoneobjectreplace"];
+
+/// True for the name of a command about zones.
+pub(super) fn is_about_zones(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    ["zone", "ali", "cfg"].iter().any(|kind| lower.starts_with(kind)) && lower != "alias"
+}
+
+/// Fate of a command about zones that the importer does not know.
+pub(super) fn unknown() -> Fate {
+    Fate::bad("is a command about zones that the importer does not know", "make its change by hand in the lab")
+}
+
+/// The databases that the file shows of the present switch, at least one.
+fn session(reader: &mut Reader<'_>) -> Vec<usize> {
+    let seen = reader.seen;
+    let of = |base: &ZoneBase| base.seen == seen && base.vsan.is_none();
+    let mut all: Vec<usize> = (0..reader.facts.zones.len()).filter(|base| of(&reader.facts.zones[*base])).collect();
+    if all.is_empty() {
+        reader.base(None);
+        all.push(reader.facts.zones.len() - 1);
+    }
+    all
+}
+
+/// Sets the configuration in force. The zones that were in force are so no longer.
+fn enable(reader: &mut Reader<'_>, enabled: Option<(String, At)>) {
+    let all = session(reader);
+    for base in &all {
+        let base = &mut reader.facts.zones[*base];
+        (base.enabled, base.is_disabled, base.active) = (None, false, Objects::default());
+    }
+    if let Some(base) = all.last().map(|base| &mut reader.facts.zones[*base]) {
+        (base.is_disabled, base.enabled) = (enabled.is_none(), enabled);
+    }
+}
+
+/// Sets the default zone.
+pub(super) fn set_default(reader: &mut Reader<'_>, default: ZoneDefault) {
+    let at = reader.at();
+    for base in session(reader) {
+        reader.facts.zones[base].default = Some((default, at));
+    }
+}
+
+/// Applies a zoning command, such as `zonecreate "z", "a; b"`. `None`: another command.
+pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
+    let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let lower = word.to_ascii_lowercase();
+    let at = reader.at();
+    reader.zones.asks = ["cfgsave", "cfgenable", "cfgdisable", "cfgclear", "defzone"].contains(&lower.as_str());
+    match lower.as_str() {
+        "cfgsave" | "cfgtransabort" => return Some(Fate::Used),
+        "cfgdisable" => {
+            enable(reader, None);
+            return Some(Fate::Used);
+        }
+        "cfgclear" => {
+            for base in session(reader) {
+                reader.facts.zones[base].defined = Objects::default();
+            }
+            return Some(Fate::Used);
+        }
+        "cfgenable" => {
+            let name = rest.trim().trim_start_matches("-f").trim_end_matches("-f").trim().trim_matches('"');
+            if name.is_empty() {
+                return Some(Fate::bad("names no configuration", "complete the command"));
+            }
+            enable(reader, Some((name.to_owned(), at)));
+            return Some(Fate::Used);
+        }
+        "defzone" => {
+            let closed = rest.contains("--noaccess");
+            if !closed && !rest.contains("--allaccess") {
+                return None;
+            }
+            set_default(reader, if closed { ZoneDefault::Closed } else { ZoneDefault::OpenWithoutZones });
+            return Some(Fate::Used);
+        }
+        _ => {}
+    }
+    if OBJECT_COMMANDS.contains(&lower.as_str()) {
+        reader.is(Os::FabricOs);
+        reader.begun = Some("zone commands");
+        return Some(object_command(reader, &lower, rest));
+    }
+    let kinds = [("ali", Kind::Alias), ("zone", Kind::Zone), ("cfg", Kind::Config)];
+    let (kind, action) = kinds.iter().find_map(|(prefix, kind)| Some((*kind, lower.strip_prefix(prefix)?)))?;
+    if !["create", "add", "remove", "delete"].contains(&action) {
+        return None;
+    }
+    reader.is(Os::FabricOs);
+    reader.begun = Some("zone commands");
+    let Some((name, object)) = arguments(rest, at) else {
+        return Some(Fate::bad("has no name", "complete the command"));
+    };
+    let noun = kind.noun();
+    let all = session(reader);
+    let defined = |base: &usize| reader.facts.zones[*base].defined.of(kind).contains_key(&name);
+    let having: Vec<usize> = all.iter().copied().filter(defined).collect();
+    if action == "create" {
+        if !having.is_empty() {
+            return Some(Fate::bad(format!("creates a {noun} that exists"), "remove one of the two definitions"));
+        }
+        let last = all.last().map(|base| &mut reader.facts.zones[*base]);
+        last.map(|base| base.defined.of_mut(kind).insert(name, object));
+        return Some(Fate::Used);
+    }
+    if having.is_empty() {
+        let reason = format!("changes a {noun} that no input defines");
+        return Some(Fate::bad(reason, "add the output of cfgshow before it"));
+    }
+    for base in having {
+        change(reader.facts.zones[base].defined.of_mut(kind), action, &name, &object);
+    }
+    Some(Fate::Used)
+}
+
+fn change(map: &mut BTreeMap<String, Object>, action: &str, name: &str, by: &Object) {
+    let Some(found) = map.get_mut(name) else { return };
+    let is_same = |a: &String, b: &String| a == b || wwn(a).is_some_and(|name| wwn(b) == Some(name));
+    let merge = |list: &mut Vec<String>, others: &[String]| match action {
+        "add" => others.iter().for_each(|other| {
+            if !list.iter().any(|own| is_same(own, other)) {
+                list.push(other.clone());
+            }
+        }),
+        _ => list.retain(|member| !others.iter().any(|other| is_same(member, other))),
+    };
+    merge(&mut found.members, &by.members);
+    merge(&mut found.principals, &by.principals);
+    if action == "delete" || action == "remove" && found.members.is_empty() && found.principals.is_empty() {
+        map.remove(name);
+    }
+}
+
+const KINDS: [Kind; 3] = [Kind::Alias, Kind::Zone, Kind::Config];
+
+/// Renames an object with all references to it, or deletes it with them.
+fn object_command(reader: &mut Reader<'_>, word: &str, rest: &str) -> Fate {
+    let names: Vec<&str> = rest.split(',').map(|name| name.trim().trim_matches('"').trim()).collect();
+    let (old, new) = match (word, &names[..]) {
+        ("zonerename" | "zoneobjectrename", [old, new]) if !old.is_empty() && !new.is_empty() => (*old, Some(*new)),
+        ("zoneobjectexpunge", [old]) if !old.is_empty() => (*old, None),
+        ("zonerename" | "zoneobjectrename" | "zoneobjectexpunge", _) => {
+            return Fate::bad("has no name", "complete the command");
+        }
+        _ => return unknown(),
+    };
+    let all = session(reader);
+    let has = |base: &usize, name: &str| {
+        let defined = &reader.facts.zones[*base].defined;
+        KINDS.iter().any(|kind| defined.of(*kind).contains_key(name))
+    };
+    if !all.iter().any(|base| has(base, old)) {
+        return Fate::bad("changes an object that no input defines", "add the output of cfgshow before it");
+    }
+    if new.is_some_and(|new| all.iter().any(|base| has(base, new))) {
+        return Fate::bad("gives an object the name of another one", "correct the command");
+    }
+    for base in all {
+        let base = &mut reader.facts.zones[base];
+        if let (Some((name, _)), Some(new)) = (&mut base.enabled, new)
+            && name == old
+            && base.defined.configs.contains_key(old)
+        {
+            new.clone_into(name);
+        }
+        for kind in KINDS {
+            let map = base.defined.of_mut(kind);
+            if let (Some(object), Some(new)) = (map.remove(old), new) {
+                map.insert(new.to_owned(), object);
+            }
+            let replace = |list: &mut Vec<String>| match new {
+                Some(new) => list.iter_mut().filter(|name| *name == old).for_each(|name| new.clone_into(name)),
+                None => list.retain(|name| name != old),
+            };
+            for object in map.values_mut() {
+                replace(&mut object.members);
+                replace(&mut object.principals);
+            }
+            // A reference to an object that is gone leaves no object without members.
+            map.retain(|_, object| {
+                let lists = [&object.members, &object.principals, &object.both];
+                new.is_some() || lists.iter().any(|list| !list.is_empty())
+            });
+        }
+    }
+    Fate::Used
+}
+
+/// Reads `"name", "member; member"`, or `--peerzone name -principal "…" -members "…"`.
+fn arguments(text: &str, at: At) -> Option<(String, Object)> {
+    let list = |text: &str| -> Vec<String> {
+        let members = text.split(';').map(|member| member.trim().trim_matches('"').trim().to_owned());
+        members.filter(|member| !member.is_empty()).collect()
+    };
+    let text = text.trim();
+    let mut object = Object { at, ..Object::default() };
+    if let Some(rest) = text.strip_prefix("--peerzone") {
+        let mut parts = rest.split(" -");
+        let name = parts.next()?.trim().trim_matches('"').to_owned();
+        for part in parts {
+            let (option, value) = part.split_once(char::is_whitespace)?;
+            match option {
+                "principal" => object.principals = list(value.trim().trim_matches('"')),
+                "members" | "member" => object.members = list(value.trim().trim_matches('"')),
+                _ => return None,
+            }
+        }
+        return (!name.is_empty()).then_some((name, object));
+    }
+    let (name, members) = text.split_once(',').unwrap_or((text, ""));
+    let name = name.trim().trim_matches('"').trim().to_owned();
+    object.members = list(members.trim().trim_matches('"'));
+    (!name.is_empty()).then_some((name, object))
+}
