@@ -54,8 +54,8 @@ pub struct EthernetDirection {
     pub headroom_max_bytes: u64,
     /// Frames lost on the line or dropped at its end.
     pub frames_lost: u64,
-    /// Lost frames of a lossless priority for which the headroom was too small: an error of
-    /// the lab.
+    /// Lost frames of a lossless priority for which the headroom was too small, over the whole
+    /// run: an error of the lab.
     pub headroom_drops: u64,
     /// Lost frames by reason.
     pub drops: BTreeMap<String, u64>,
@@ -79,6 +79,7 @@ pub struct EthernetSwitchResult {
     pub marked_frames: u64,
     /// Frames that it dropped.
     pub frames_dropped: u64,
-    /// Lost frames of a lossless priority for which the headroom was too small.
+    /// Lost frames of a lossless priority for which the headroom was too small, over the whole
+    /// run.
     pub headroom_drops: u64,
 }

@@ -1,6 +1,7 @@
 //! Verdicts on the lab's expectations: [`ExpectationResult`].
 
 use super::Metrics;
+use super::metric::split_fold;
 use serde::{Deserialize, Serialize};
 
 /// A bound of the lab file and the measured value.
@@ -18,19 +19,36 @@ pub struct ExpectationResult {
     /// Measured value; absent if the results have no such number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// True if the value exists and is within both bounds, and says something: a bound on totals
-    /// does not hold if the run had no request.
+    /// True if the value exists, is within both bounds, and is about something; see `reason`.
     pub ok: bool,
+    /// Reason why the number is about nothing: no host issued a request, or the hosts, streams or
+    /// storage systems of the path completed nothing in the measured time. Absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
+
+/// Reason of a bound on the totals of a run without requests.
+const NO_REQUEST: &str = "nothing was done: no host issued a request, so add a workload";
+/// Reason of a bound on a part of the lab that completed nothing.
+const NOTHING_COMPLETED: &str = "nothing completed in the measured time, so the bound holds for nothing";
+/// Reason of a statistic without samples.
+const NO_SAMPLE: &str = "nothing of this kind completed in the measured time, so there is no statistic";
+
+/// Numbers that count what completed. An upper bound of 0 on them states that nothing completes.
+const COMPLETIONS: [&str; 7] =
+    ["ios_completed", "iops", "throughput_bytes_per_s", "reads", "writes", "read_bytes", "written_bytes"];
+
+/// Parts of hosts, streams and storage systems that are about their requests. Other parts, such as
+/// `raid`, work without them.
+const ABOUT_REQUESTS: [&str; 4] = ["latency", "command_latency", "waiting", "queue"];
 
 impl ExpectationResult {
     /// Compares a number of the results with its bounds.
     pub fn check(metrics: &Metrics, metric: &str, min: Option<f64>, max: Option<f64>) -> ExpectationResult {
         let value = metrics.get(metric);
-        let mut verdict = ExpectationResult { metric: metric.to_owned(), min, max, value, ok: false };
-        let requests = ["ios_offered", "ios_completed", "ios_failed", "ios_unfinished"];
-        let is_idle = || requests.into_iter().all(|name| metrics.get(&format!("totals.{name}")) == Some(0.0));
-        verdict.ok = verdict.is_within() && !(metric.contains("totals.") && is_idle());
+        let mut verdict = ExpectationResult { metric: metric.to_owned(), min, max, value, ok: false, reason: None };
+        verdict.reason = verdict.emptiness(metrics).map(str::to_owned);
+        verdict.ok = verdict.is_within() && verdict.reason.is_none();
         verdict
     }
 
@@ -40,8 +58,61 @@ impl ExpectationResult {
         self.value.is_some_and(|value| (min..=max).contains(&value))
     }
 
-    /// Returns whether the expectation fails only because the run had no request.
-    pub fn is_about_nothing(&self) -> bool {
-        !self.ok && self.is_within()
+    /// Returns the reason why the number is about nothing.
+    fn emptiness(&self, metrics: &Metrics) -> Option<&'static str> {
+        let requests = ["ios_offered", "ios_completed", "ios_failed", "ios_unfinished"];
+        let is_idle = || requests.into_iter().all(|name| metrics.get(&format!("totals.{name}")) == Some(0.0));
+        if self.value.is_some() && self.metric.contains("totals.") && is_idle() {
+            return Some(NO_REQUEST);
+        }
+        let (_, path) = split_fold(self.metric.trim());
+        let (parent, last) = path.rsplit_once('.')?;
+        if self.value.is_none() && metrics.get(&format!("sum({parent}.count)")) == Some(0.0) {
+            return Some(NO_SAMPLE);
+        }
+        let value = self.value?;
+        let owner = Owner::of(metrics, path)?;
+        let states_nothing = COMPLETIONS.contains(&last) && self.max == Some(0.0);
+        // A lower bound that holds is about what was counted.
+        let is_counted = self.is_within() && self.min.is_some_and(|min| min > 0.0);
+        if owner.completed > 0.0 || states_nothing || is_counted || !owner.is_about_requests {
+            return None;
+        }
+        (value == 0.0 || owner.offered > 0.0).then_some(NOTHING_COMPLETED)
+    }
+}
+
+/// Elements of the results that a path leads through, with sums over them.
+struct Owner {
+    completed: f64,
+    /// Requests of workloads; 0 for storage systems.
+    offered: f64,
+    /// The rest of the path is a number of the element itself or of [`ABOUT_REQUESTS`].
+    is_about_requests: bool,
+}
+
+impl Owner {
+    /// Returns the totals, hosts, streams or storage systems of a path. `None` for other paths.
+    fn of(metrics: &Metrics, path: &str) -> Option<Owner> {
+        let (section, rest) = path.split_once('.')?;
+        let sum = |element: &str, field: &str| metrics.get(&format!("sum({element}.{field})"));
+        if section == "totals" {
+            let sum = |field| sum(section, field).unwrap_or(0.0);
+            let (completed, offered) = (sum("ios_completed"), sum("ios_offered"));
+            return Some(Owner { completed, offered, is_about_requests: true });
+        }
+        if !["hosts", "streams", "storage"].contains(&section) {
+            return None;
+        }
+        // A name may contain dots.
+        rest.match_indices('.').find_map(|(at, _)| {
+            let element = format!("{section}.{}", &rest[..at]);
+            let completed = sum(&element, "ios_completed")?;
+            let is_about_requests = match rest[at + 1..].split_once('.') {
+                None => true,
+                Some((part, _)) => ABOUT_REQUESTS.contains(&part),
+            };
+            Some(Owner { completed, offered: sum(&element, "ios_offered").unwrap_or(0.0), is_about_requests })
+        })
     }
 }

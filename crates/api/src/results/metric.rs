@@ -13,6 +13,8 @@ use serde_json::Value;
 ///   left out: `hosts.server*.iops`, `links.*.*.utilisation`.
 /// - A path that matches several numbers needs a function: `sum(…)`, `min(…)`, `max(…)`, `mean(…)`,
 ///   `count(…)`. `count` also counts values that are not numbers: `count(findings.*)`.
+/// - A statistic without samples does not exist: if the `count` of a latency is 0, its percentiles,
+///   its mean and its maximum are left out.
 /// - `true` and `false` count as 1 and 0. `series` is not searched.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -23,7 +25,9 @@ impl Metrics {
     /// Prepares results for look-ups.
     pub fn new(results: &Results) -> Metrics {
         let lean = Results { series: super::Series::default(), ..results.clone() };
-        Metrics { root: serde_json::to_value(lean).unwrap_or_default() }
+        let mut root = serde_json::to_value(lean).unwrap_or_default();
+        remove_empty_statistics(&mut root);
+        Metrics { root }
     }
 
     /// Returns the number at `path`. `None` if there is none, or if there are several and the path
@@ -56,6 +60,20 @@ impl Metrics {
         let mut out = Vec::new();
         walk(&self.root, &mut String::new(), &mut out);
         out
+    }
+}
+
+/// Removes the fields of every [`super::Latency`] without samples, except their number.
+fn remove_empty_statistics(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("count").and_then(Value::as_u64) == Some(0) && fields.contains_key("p99_9_us") {
+                fields.retain(|field, _| field == "count");
+            }
+            fields.values_mut().for_each(remove_empty_statistics);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(remove_empty_statistics),
+        _ => {}
     }
 }
 

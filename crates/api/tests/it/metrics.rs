@@ -102,11 +102,46 @@ fn a_bound_on_the_totals_of_a_run_without_requests_fails() {
     let mut results = sanloom_api::results::Results::default();
     let check = |results: &_| ExpectationResult::check(&Metrics::new(results), "totals.ios_failed", None, Some(0.0));
     let verdict = check(&results);
-    assert!(!verdict.ok && verdict.is_about_nothing() && verdict.value == Some(0.0));
+    assert!(!verdict.ok && verdict.reason.is_some() && verdict.value == Some(0.0));
     results.totals.io.ios_offered = 1;
-    assert!(check(&results).ok && !check(&results).is_about_nothing());
+    results.totals.io.ios_completed = 1;
+    assert!(check(&results).ok && check(&results).reason.is_none());
     results.totals.io.ios_failed = 1;
-    assert!(!check(&results).ok && !check(&results).is_about_nothing());
+    assert!(!check(&results).ok && check(&results).reason.is_none());
+}
+
+/// One host whose requests wait until the end of the run, and one without requests.
+fn nothing_completed() -> Results {
+    let io = IoStats { ios_offered: 4, ios_unfinished: 4, ..IoStats::default() };
+    let host = |name: &str, io| HostResult { name: name.into(), io, ..HostResult::default() };
+    let mut results = Results { hosts: vec![host("h.1", io.clone()), host("idle", IoStats::default())], ..results() };
+    results.totals.io = io;
+    results
+}
+
+#[test]
+fn a_bound_on_a_part_that_completed_nothing_fails() {
+    let metrics = Metrics::new(&nothing_completed());
+    let check = |metric, min, max| ExpectationResult::check(&metrics, metric, min, max);
+    for metric in [
+        "totals.ios_failed",
+        "totals.latency.p99_us",
+        "hosts.h.1.ios_failed",
+        "hosts.h.1.latency.p99_us",
+        "max(hosts.*.latency.p99_us)",
+        "hosts.h.1.throughput_bytes_per_s",
+        "hosts.idle.ios_failed",
+    ] {
+        let verdict = check(metric, None, Some(1000.0));
+        let reason = verdict.reason.clone().unwrap_or_default();
+        assert!(!verdict.ok && reason.contains("completed in the measured time"), "{verdict:?}");
+        assert_eq!(verdict.value.is_none(), metric.contains("latency"), "{verdict:?}");
+    }
+    // Bounds that state that nothing completes, and lower bounds that hold.
+    assert!(check("hosts.h.1.ios_completed", None, Some(0.0)).ok);
+    assert!(check("hosts.h.1.ios_unfinished", Some(4.0), None).ok);
+    // A name that is wrong is not a statistic without samples.
+    assert_eq!(check("hosts.h.1.nonsense", None, Some(1.0)).reason, None);
 }
 
 #[test]

@@ -198,6 +198,7 @@ fn examples() -> Vec<(&'static str, Value)> {
                 min: Some(0.0),
                 max: Some(1.0),
                 value: Some(0.5),
+                reason: Some(String::new()),
                 ..ExpectationResult::default()
             }),
         ),

@@ -56,6 +56,8 @@ pub fn topology_json(lab: &Lab, report: &Report) -> Value {
         "unzoned_ports": report.unzoned_ports,
         "fabrics": report.fabrics,
         "isl_groups": report.isl_groups.iter().map(isl_group).collect::<Vec<_>>(),
+        "ethernet_trunks": report.ethernet_trunks.iter().map(isl_group).collect::<Vec<_>>(),
+        "infiniband_trunks": report.infiniband_trunks.iter().map(isl_group).collect::<Vec<_>>(),
         "single_points_of_failure": report
             .single_points
             .iter()

@@ -1,7 +1,7 @@
 //! Ethernet of a lab: interfaces, VLANs, headroom, pairs of iSCSI end points, and the network that
 //! a simulation adds to a lab whose hosts reach iSCSI targets in no other way.
 
-use super::{IpPaths, Lab};
+use super::Lab;
 use crate::config::{
     EthernetEnd, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, InfinibandNode, Iscsi,
     MediumKind, Node, PRIORITIES, Picos, VlanNumbers,
@@ -167,8 +167,9 @@ impl Lab {
     }
 
     /// Ethernet that a simulation adds to the lab: one non-blocking switch with a link to each host
-    /// and each iSCSI target between which a workload has no path otherwise. `None` if there is no
-    /// such pair, or if the lab describes Ethernet of one of its hosts or targets itself.
+    /// and each iSCSI target of a workload, if neither has a link of any network. `None` if there is
+    /// no such pair, or if the lab describes Ethernet itself. A host or target with a link is meant
+    /// to use it, so no second network may move its data.
     ///
     /// The portals of a lab for the live program are addresses, often of the machine itself. The
     /// added network lets the same lab move data in a simulation.
@@ -177,20 +178,18 @@ impl Lab {
             return None;
         }
         let mut ends: BTreeSet<EthernetNode> = BTreeSet::new();
-        let linked = self.fabrics_of_nodes();
-        let ip = self.infiniband.has_ipoib().then(|| IpPaths::of(self));
-        let has_way = |host: u16, storage: u16| ip.as_ref().is_some_and(|ip| !ip.ways(host, storage).is_empty());
+        let linked = self.linked_nodes();
+        let is_free = |node: EthernetNode| !linked.contains(&node);
         for workload in &self.workloads {
             for &host in &workload.hosts {
                 let Some(config) = self.hosts.get(usize::from(host)) else { continue };
                 for target in &workload.targets {
-                    let is_joined = linked.iter().any(|nodes| {
-                        nodes.contains(&EthernetNode::Host(host))
-                            && nodes.contains(&EthernetNode::Storage(target.storage))
-                    }) || has_way(host, target.storage);
-                    if config.virtual_machine.is_none() && !is_joined && self.live.iscsi.contains_key(&target.storage) {
-                        ends.insert(EthernetNode::Host(host));
-                        ends.insert(EthernetNode::Storage(target.storage));
+                    let pair = [EthernetNode::Host(host), EthernetNode::Storage(target.storage)];
+                    if config.virtual_machine.is_none()
+                        && pair.into_iter().all(is_free)
+                        && self.live.iscsi.contains_key(&target.storage)
+                    {
+                        ends.extend(pair);
                     }
                 }
             }
@@ -201,7 +200,8 @@ impl Lab {
             EthernetNode::Host(_) | EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => false,
         };
         if ends.iter().any(serves_volumes) {
-            ends.extend(self.live.iscsi.keys().map(|storage| EthernetNode::Storage(*storage)));
+            let targets = self.live.iscsi.keys().map(|storage| EthernetNode::Storage(*storage));
+            ends.extend(targets.filter(|node| is_free(*node)));
         }
         if ends.is_empty() {
             return None;
@@ -224,18 +224,20 @@ impl Lab {
         Some((EthernetSwitch::implied(), links))
     }
 
-    /// Nodes of each group that Fibre Channel links join.
-    fn fabrics_of_nodes(&self) -> Vec<BTreeSet<EthernetNode>> {
-        let mut groups: BTreeMap<u16, BTreeSet<EthernetNode>> = BTreeMap::new();
-        for port in self.linked_ports() {
-            let node = match port.node {
-                Node::Host(host) => EthernetNode::Host(host),
-                Node::Storage(storage) => EthernetNode::Storage(storage),
-                Node::Switch(_) | Node::Loop(_) => continue,
-            };
-            groups.entry(port.fabric).or_default().insert(node);
-        }
-        groups.into_values().collect()
+    /// Hosts and storage systems with links of Fibre Channel or InfiniBand.
+    fn linked_nodes(&self) -> BTreeSet<EthernetNode> {
+        let of_fabrics = self.linked_ports().into_iter().map(|port| port.node).filter_map(|node| match node {
+            Node::Host(host) => Some(EthernetNode::Host(host)),
+            Node::Storage(storage) => Some(EthernetNode::Storage(storage)),
+            Node::Switch(_) | Node::Loop(_) => None,
+        });
+        let ends = self.infiniband.links.iter().flat_map(|link| link.ends);
+        let of_subnet = ends.filter_map(|end| match end.node {
+            InfinibandNode::Host(host) => Some(EthernetNode::Host(host)),
+            InfinibandNode::Storage(storage) => Some(EthernetNode::Storage(storage)),
+            InfinibandNode::Switch(_) => None,
+        });
+        of_fabrics.chain(of_subnet).collect()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::Lab;
 use super::ethernet::ethernet_groups_without;
-use crate::config::{EthernetNode, Link, Node, VirtualLink};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::config::{EthernetNode, EthernetRate, Link, Node, VirtualLink};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Ethernet below a virtual link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +73,73 @@ pub fn fcoe_paths_without(lab: &Lab, broken: &BTreeSet<u16>) -> Vec<FcoePath> {
         paths.push(FcoePath { link: number, config, interfaces: ends, is_joined });
     }
     paths
+}
+
+/// Rate of each virtual link whose ends are joined, by index into `links`: that of the slowest
+/// Ethernet link on its way. Of ways with equally few switches, the one with the highest rate
+/// counts, because the frames of a virtual link are one flow, which has one way.
+pub fn virtual_rates(lab: &Lab) -> BTreeMap<u16, EthernetRate> {
+    let paths = fcoe_paths(lab);
+    if paths.is_empty() {
+        return BTreeMap::new();
+    }
+    let interfaces = lab.ethernet_interfaces();
+    let mut searches: BTreeMap<(Option<u16>, usize), Widest> = BTreeMap::new();
+    let mut rates = BTreeMap::new();
+    for path in paths.iter().filter(|path| path.is_joined) {
+        let [a, b] = path.interfaces.map(|interface| interfaces[usize::from(interface)].link);
+        let links = [a, b].map(|link| &lab.ethernet_links[link]);
+        let ends = links[0].rate.min(links[1].rate);
+        let [near, far] = links.map(|link| link.switches().next().map(|(_, switch)| usize::from(switch)));
+        let rate = match (near, far) {
+            (Some(near), Some(far)) if a != b => {
+                let vlan = path.config.vlan;
+                let search = searches.entry((vlan, near)).or_insert_with(|| Widest::of(lab, vlan, near));
+                search.rates.get(far).copied().flatten().map_or(ends, |between| between.min(ends))
+            }
+            _ => ends,
+        };
+        rates.insert(path.link, rate);
+    }
+    rates
+}
+
+/// Ways from one Ethernet switch to all others.
+struct Widest {
+    /// Slowest link on the way to each switch. `None` without a way, and for the switch itself.
+    rates: Vec<Option<EthernetRate>>,
+}
+
+impl Widest {
+    fn of(lab: &Lab, vlan: Option<u16>, from: usize) -> Widest {
+        let mut neighbours: Vec<Vec<(usize, EthernetRate)>> = vec![Vec::new(); lab.ethernet_switches.len()];
+        let accepts = |vlans: &[u16]| vlan.is_none_or(|vlan| vlans.is_empty() || vlans.contains(&vlan));
+        for link in lab.ethernet_links.iter().filter(|link| accepts(&link.vlans)) {
+            if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
+                let [a, b] = [a, b].map(usize::from);
+                neighbours[a].push((b, link.rate));
+                neighbours[b].push((a, link.rate));
+            }
+        }
+        let mut rates: Vec<Option<EthernetRate>> = vec![None; neighbours.len()];
+        let mut hops = vec![u32::MAX; neighbours.len()];
+        hops[from] = 0;
+        // All ways to a switch are known before it leaves the queue.
+        let mut open = VecDeque::from([from]);
+        while let Some(switch) = open.pop_front() {
+            for &(next, rate) in &neighbours[switch] {
+                if hops[next] == u32::MAX {
+                    hops[next] = hops[switch] + 1;
+                    open.push_back(next);
+                }
+                if hops[next] == hops[switch] + 1 {
+                    let rate = rates[switch].map_or(rate, |before| before.min(rate));
+                    rates[next] = Some(rates[next].map_or(rate, |known| known.max(rate)));
+                }
+            }
+        }
+        Widest { rates }
+    }
 }
 
 fn virtual_ends(link: &Link) -> Option<(VirtualLink, [EthernetNode; 2])> {

@@ -110,6 +110,12 @@ impl<'l> IpPaths<'l> {
         self.groups[self.infiniband[usize::from(interface - self.first_of_infiniband())].link]
     }
 
+    /// Subnets of all InfiniBand links of a node, with IPoIB or without.
+    pub fn subnets_of(&self, node: InfinibandNode) -> impl Iterator<Item = u16> + '_ {
+        let own = self.by_node.get(&node).into_iter().flatten();
+        own.map(|interface| self.groups[self.infiniband[usize::from(*interface)].link])
+    }
+
     /// Returns whether two nodes have interfaces of IPoIB in one subnet, in whatever partition.
     pub fn share_subnet(&self, a: InfinibandNode, b: InfinibandNode) -> bool {
         let subnets = |node| self.ipoib_interfaces(node).map(|own| self.subnet_of(own)).collect::<BTreeSet<u16>>();

@@ -69,11 +69,18 @@ impl Classes {
         let permitted = &network.permitted;
         let access: Vec<u32> = (0..permitted.hosts.len()).map(|port| permitted.set_of(port)).collect();
         let no_mask = |_| false;
-        let hosts = group(lab, &permitted.hosts, &access, |host| permitted.ports_of_host(host), no_mask, of_host);
+        let hosts = group(
+            &network.bytes_per_s,
+            &permitted.hosts,
+            &access,
+            |host| permitted.ports_of_host(host),
+            no_mask,
+            of_host,
+        );
         let access = containing_sets(permitted);
         let ports_of = |system| permitted.ports_of_storage(system);
         let is_masked = |system| permitted.is_masked(system);
-        let storage = group(lab, &permitted.storage, &access, ports_of, is_masked, of_storage);
+        let storage = group(&network.bytes_per_s, &permitted.storage, &access, ports_of, is_masked, of_storage);
         let mut of_workload: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (index, class) in storage.iter().enumerate() {
             for &workload in &class.workloads {
@@ -158,7 +165,7 @@ fn containing_sets(permitted: &PermittedPairs) -> Vec<u32> {
 /// Groups nodes into classes. `access` belongs to `ports`; `of_node` returns the ports of a node.
 /// If `is_single` is true, the node forms its own class, because its LUNs differ from others.
 fn group(
-    lab: &Lab,
+    bytes_per_s: &[u64],
     ports: &[AttachedPort],
     access: &[u32],
     of_node: impl Fn(u16) -> Range<usize>,
@@ -172,7 +179,7 @@ fn group(
         let range = of_node(node);
         let port = |index: usize| Port {
             switch: ports[index].switch,
-            bytes_per_s: lab.links[ports[index].link].rate.bytes_per_s(),
+            bytes_per_s: bytes_per_s[ports[index].link],
             hba: range.clone().take_while(|earlier| ports[*earlier].link != ports[index].link).count(),
             access: access[index],
         };

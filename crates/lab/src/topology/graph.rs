@@ -4,7 +4,7 @@ use super::layout::{Column, Kind, Layout, Shape};
 use sanloom_api::graph::{self, Graph, GraphCable, GraphFabric, GraphLink, GraphShape, ShapeKind};
 use sanloom_fc::config::LinkEnd;
 use sanloom_fc::config::Node;
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, virtual_rates};
 
 /// Returns the drawing of [`svg`](super::svg) as a value.
 pub fn graph(lab: &Lab, isolated: &[usize]) -> Graph {
@@ -18,11 +18,18 @@ pub fn graph(lab: &Lab, isolated: &[usize]) -> Graph {
         };
         format!("{name}:{}", end.port)
     };
-    let links = lab.links.iter().map(|link| GraphLink {
-        name: link.name.clone(),
-        ends: [port(&link.ends[0]), port(&link.ends[1])],
-        rate: link.rate.to_string(),
-        rate_bytes_per_s: link.rate.bytes_per_s() as f64,
+    let on_ethernet = virtual_rates(lab);
+    let links = (0..).zip(&lab.links).map(|(number, link)| {
+        let (rate, bytes_per_s) = match on_ethernet.get(&number) {
+            Some(rate) => (rate.name().to_owned(), rate.bytes_per_s()),
+            None => (link.rate.to_string(), link.rate.bytes_per_s()),
+        };
+        GraphLink {
+            name: link.name.clone(),
+            ends: [port(&link.ends[0]), port(&link.ends[1])],
+            rate,
+            rate_bytes_per_s: bytes_per_s as f64,
+        }
     });
     Graph {
         format: graph::FORMAT.to_owned(),

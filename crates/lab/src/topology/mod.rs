@@ -25,6 +25,7 @@ mod part;
 mod report;
 mod sessions;
 mod svg;
+mod trunks;
 mod verdict;
 
 pub use chassis::{Chassis, chassis};

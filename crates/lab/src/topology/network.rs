@@ -6,7 +6,7 @@ use petgraph::graph::{NodeIndex, UnGraph};
 use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
 use sanloom_fc::config::Node;
-use sanloom_fc::san::{Lab, PermittedPairs};
+use sanloom_fc::san::{Lab, PermittedPairs, virtual_rates};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All ISLs between two switches.
@@ -50,6 +50,9 @@ impl Group {
 /// The graph of a lab.
 pub(super) struct Network {
     pub groups: Vec<Group>,
+    /// Bytes per second of each link of the lab: those of the slowest Ethernet link on the way of a
+    /// virtual link.
+    pub bytes_per_s: Vec<u64>,
     /// Linked ports of hosts and storage systems, and their permitted pairs.
     pub permitted: PermittedPairs,
     /// Nodes are junctions (switches, loops, direct links), weights are indices into `groups`.
@@ -64,7 +67,12 @@ pub(super) struct Network {
 impl Network {
     /// The links in `isolated`, and those that are dark when the lab starts, join nothing.
     pub fn of(lab: &Lab, isolated: &[usize]) -> Network {
-        let groups = groups(lab, &lab.links_apart(isolated));
+        let on_ethernet = virtual_rates(lab);
+        let rate = |(number, link): (u16, &sanloom_fc::config::Link)| {
+            on_ethernet.get(&number).map_or_else(|| link.rate.bytes_per_s(), |rate| rate.bytes_per_s())
+        };
+        let bytes_per_s: Vec<u64> = (0..).zip(&lab.links).map(rate).collect();
+        let groups = groups(lab, &bytes_per_s, &lab.links_apart(isolated));
         let mut graph = UnGraph::default();
         for _ in 0..lab.junctions() {
             graph.add_node(());
@@ -85,7 +93,7 @@ impl Network {
             })
             .collect();
         let fabric = distance.iter().map(|row| row.iter().position(Option::is_some).unwrap_or(0) as u16).collect();
-        Network { groups, permitted: lab.permitted_pairs(isolated), graph, fabric, distance }
+        Network { groups, bytes_per_s, permitted: lab.permitted_pairs(isolated), graph, fabric, distance }
     }
 
     /// Returns whether a path leads from one switch to the other.
@@ -155,7 +163,7 @@ impl Network {
     }
 }
 
-fn groups(lab: &Lab, apart: &BTreeSet<u16>) -> Vec<Group> {
+fn groups(lab: &Lab, bytes_per_s: &[u64], apart: &BTreeSet<u16>) -> Vec<Group> {
     let mut by_pair: BTreeMap<[u16; 2], Vec<usize>> = BTreeMap::new();
     for (index, link) in lab.links.iter().enumerate() {
         if let [Node::Switch(a), Node::Switch(b)] = link.ends.map(|e| e.node)
@@ -165,20 +173,23 @@ fn groups(lab: &Lab, apart: &BTreeSet<u16>) -> Vec<Group> {
             by_pair.entry([a.min(b), a.max(b)]).or_default().push(index);
         }
     }
-    by_pair.into_iter().map(|(switches, links)| group(lab, switches, links)).collect()
+    by_pair.into_iter().map(|(switches, links)| group(lab, bytes_per_s, switches, links)).collect()
 }
 
-fn group(lab: &Lab, switches: [u16; 2], links: Vec<usize>) -> Group {
+fn group(lab: &Lab, bytes_per_s: &[u64], switches: [u16; 2], links: Vec<usize>) -> Group {
+    // Costs follow from the rates that the links announce.
     let mut legs: BTreeMap<Leg, Vec<u64>> = BTreeMap::new();
+    let mut capacity: BTreeMap<Leg, u64> = BTreeMap::new();
     for &link in &links {
         let leg = lab.links[link].bundle.map_or(Leg::Link(link), Leg::Bundle);
         legs.entry(leg).or_default().push(lab.links[link].rate.bytes_per_s());
+        *capacity.entry(leg).or_default() += bytes_per_s[link];
     }
     let direction = |switch: u16| {
         let rule = lab.switches[usize::from(switch)].joining.cost_rule;
         let cost = legs.values().map(|rates| rule.cost(rates)).min().unwrap_or(1);
-        let used = || legs.values().filter(|rates| rule.cost(rates) == cost);
-        Direction { cost, legs: used().count() as u32, bytes_per_s: used().flatten().sum() }
+        let used = || legs.iter().filter(|(_, rates)| rule.cost(rates) == cost).map(|(leg, _)| leg);
+        Direction { cost, legs: used().count() as u32, bytes_per_s: used().map(|leg| capacity[leg]).sum() }
     };
     Group { switches, links, directions: switches.map(direction) }
 }

@@ -10,6 +10,7 @@ use super::names::compress_all;
 use super::network::{Network, Remains};
 use super::part::{Part, part_name};
 use super::sessions::{self, SessionPaths, Sessions};
+use super::trunks;
 use petgraph::algo::bridges::bridges;
 use sanloom_fc::config::{FaultKind, Node};
 use sanloom_fc::san::{AttachedPort, Lab};
@@ -53,6 +54,11 @@ pub struct Report {
     pub fabrics: Vec<String>,
     /// ISLs between each pair of switches.
     pub isl_groups: Vec<IslGroup>,
+    /// Links between each pair of Ethernet switches, as in `isl_groups`. Empty if the Ethernet is
+    /// implied.
+    pub ethernet_trunks: Vec<IslGroup>,
+    /// Links between each pair of InfiniBand switches, as in `isl_groups`.
+    pub infiniband_trunks: Vec<IslGroup>,
     /// Single points of failure: switches, then chassis, links, ports and devices. The loss of each
     /// cuts at least one host off from storage that it uses.
     pub single_points: Vec<SinglePoint>,
@@ -102,11 +108,11 @@ pub struct ZoneRange {
     pub shown: Vec<(String, String)>,
 }
 
-/// All ISLs between two switches.
+/// All links between two switches of one network.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IslGroup {
     pub switches: [String; 2],
-    /// Indices into the links of the lab.
+    /// Indices into the links of the network.
     pub links: Vec<usize>,
     /// Names of the links, in range notation.
     pub names: String,
@@ -225,6 +231,8 @@ impl Report {
             closed_ports,
             fabrics: fabrics(lab, network),
             isl_groups: isl_groups(lab, network, classes),
+            ethernet_trunks: trunks::of_ethernet(lab),
+            infiniband_trunks: trunks::of_infiniband(lab),
             single_points,
             paths,
             durability: durability::of(lab),
@@ -301,7 +309,7 @@ fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> 
     // By source switch: bytes per second of the ports there, and the switches of their partners.
     let mut sources: BTreeMap<u16, BTreeMap<BTreeSet<u16>, u64>> = BTreeMap::new();
     for (link, (switch, targets)) in links {
-        *sources.entry(switch).or_default().entry(targets).or_insert(0) += lab.links[link].rate.bytes_per_s();
+        *sources.entry(switch).or_default().entry(targets).or_insert(0) += network.bytes_per_s[link];
     }
     for (&source, by_targets) in &sources {
         let all: BTreeSet<u16> = by_targets.keys().flatten().copied().collect();

@@ -14,18 +14,20 @@ const FRAME_BYTES: u64 = PREAMBLE_BYTES + GAP_BYTES;
 
 pub(super) fn links(view: &View<'_>) -> Vec<EthernetLinkResult> {
     let counts = view.world.measured().ethernet();
+    let whole = Counts::read(&view.world.net);
     let one = |(number, link): (u32, &EthernetLink)| EthernetLinkResult {
         name: link.name.clone(),
         rate: link.rate.name().to_owned(),
         rate_bytes_per_s: link.rate.bytes_per_s() as f64,
         downtime_s: s_of_ps(view.world.ethernet_faults.downtimes.measured_ps(number as u16, view.now_ps)),
-        forward: direction(view, &counts, link, 2 * number),
-        backward: direction(view, &counts, link, 2 * number + 1),
+        forward: direction(view, [&counts, &whole], link, 2 * number),
+        backward: direction(view, [&counts, &whole], link, 2 * number + 1),
     };
     (0..).zip(&view.world.lab.ethernet_links).map(one).collect()
 }
 
-fn direction(view: &View<'_>, counts: &Counts, link: &EthernetLink, number: u32) -> EthernetDirection {
+/// Returns the results of a line from the counters of the measured time and of the whole run.
+fn direction(view: &View<'_>, [counts, whole]: [&Counts; 2], link: &EthernetLink, number: u32) -> EthernetDirection {
     let (lab, plane) = (&view.world.lab, &view.world.net.ethernet);
     let side = (number % 2) as usize;
     let (line, own) = (&plane.lines()[number as usize], &counts.lines[number as usize]);
@@ -58,13 +60,14 @@ fn direction(view: &View<'_>, counts: &Counts, link: &EthernetLink, number: u32)
         headroom_bytes,
         headroom_max_bytes,
         frames_lost: counts.lost(number, |_| true),
-        headroom_drops: counts.lost(number, |why| why == PacketLoss::Headroom),
+        headroom_drops: whole.lost(number, |why| why == PacketLoss::Headroom),
         drops: drops.collect(),
     }
 }
 
 pub(super) fn switches(view: &View<'_>) -> Vec<EthernetSwitchResult> {
     let (counts, plane) = (view.world.measured().ethernet(), &view.world.net.ethernet);
+    let whole = Counts::read(&view.world.net);
     let one = |(number, switch): (u16, &sanloom_fc::config::EthernetSwitch)| {
         let is_own = |station: Station| matches!(station, Station::Switch { switch, .. } if switch == number);
         let memory = plane.memory(number);
@@ -90,7 +93,7 @@ pub(super) fn switches(view: &View<'_>) -> Vec<EthernetSwitchResult> {
             pauses: sent().map(|count| count.pauses).sum(),
             marked_frames: sent().map(|count| count.marked).sum(),
             frames_dropped: arriving().map(|line| counts.lost(line, dropped)).sum(),
-            headroom_drops: arriving().map(|line| counts.lost(line, |why| why == PacketLoss::Headroom)).sum(),
+            headroom_drops: arriving().map(|line| whole.lost(line, |why| why == PacketLoss::Headroom)).sum(),
         }
     };
     (0..).zip(&view.world.lab.ethernet_switches).map(one).collect()

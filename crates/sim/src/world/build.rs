@@ -126,7 +126,7 @@ impl Plan<'_> {
         let physical = owners.len() - virtual_owners(lab).count();
         let tcp = TcpPlan::new(lab);
         let srp = SrpPorts::new(lab, &tcp);
-        let has_sessions = tcp.has_sessions() || volumes::has_srp_gateway(lab);
+        let has_sessions = tcp.has_sessions() || volumes::has_gateways(lab);
         let timers = Timers::new(lab, owners.len() as u32, has_sessions, srp.has_channels());
         Plan { lab, owners, physical, timers, tcp, srp }
     }
@@ -136,9 +136,9 @@ impl Plan<'_> {
         nport.checked_sub(self.physical)
     }
 
-    /// Returns whether the lab has sessions of iSCSI, or a gateway of SRP, which uses their timers.
+    /// Returns whether the lab has sessions of iSCSI, or a gateway, which uses their timers.
     fn has_sessions(&self) -> bool {
-        self.tcp.has_sessions() || volumes::has_srp_gateway(self.lab)
+        self.tcp.has_sessions() || volumes::has_gateways(self.lab)
     }
 
     /// Returns whether frames of an exchange arrive in the order in which they were sent.

@@ -438,3 +438,86 @@ fn a_gateway_shows_hosts_the_luns_of_their_masks() {
     let shown = run(&text(0));
     assert!(shown.totals.io.ios_completed > 2_000 && shown.totals.io.ios_failed == 0, "{:?}", shown.totals);
 }
+
+/// Gateways of the examples: those with back ends in Fibre Channel have logins without a session.
+const GATEWAY_EXAMPLES: [&str; 7] = [
+    "gateway-faults",
+    "gateway-grain",
+    "gateway-paths",
+    "gateway-transparent",
+    "ipoib-gateway",
+    "iscsi-fc-gateway",
+    "srp-fc-gateway",
+];
+
+#[test]
+fn gateways_run_without_workloads_and_with_a_workload_of_any_pair() {
+    for name in GATEWAY_EXAMPLES {
+        let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).expect("the example exists");
+        let mut lab = sanloom_fc::san::Lab::clone(&labs::lab(&text));
+        (lab.run.warmup, lab.run.duration) = Default::default();
+        lab.run.duration = sanloom_fc::config::Picos::from_us(300);
+        lab.run.stop_issuing = None;
+        lab.faults.clear();
+        lab.expectations.clear();
+        let model = lab.workloads[0].clone();
+        let run = |lab: &sanloom_fc::san::Lab| labs::run(&std::sync::Arc::new(lab.clone()));
+        // The network that a simulation adds is for the workload of the example.
+        if lab.ethernet_is_implied() {
+            lab.ethernet_links.clear();
+            lab.ethernet_switches.clear();
+        }
+        lab.workloads.clear();
+        assert_eq!(lab.validate(), [], "{name}");
+        assert_eq!(run(&lab).totals.io.ios_offered, 0, "{name}");
+        let mut pairs = 0;
+        for host in 0..lab.hosts.len() as u16 {
+            for storage in 0..lab.storage.len() as u16 {
+                let mut workload = model.clone();
+                workload.hosts = vec![host];
+                workload.targets = vec![sanloom_fc::config::Target { storage, lun: 0 }];
+                lab.workloads = vec![workload];
+                if lab.validate().is_empty() {
+                    pairs += 1;
+                    run(&lab);
+                }
+            }
+        }
+        assert!(pairs > 0, "{name}");
+    }
+}
+
+#[test]
+fn virtual_disks_that_only_fibre_channel_reaches_move_data() {
+    let results = run(r#"
+[run]
+duration = "50ms"
+warmup = "10ms"
+[switch.sw]
+[host.h]
+[host.m]
+[storage.a]
+rate = "50k/s"
+[storage.v]
+medium = "volumes"
+[pool.p]
+[back_end.b]
+pool = "p"
+host = "m"
+target_port = "a"
+[volume.d]
+pool = "p"
+size = "16MiB"
+storage = "v"
+lun = 0
+[[link]]
+from = "{h,m,a,v}"
+to = "sw"
+rate = "8GFC"
+[workload.w]
+hosts = "h"
+targets = "v:lun0"
+"#);
+    assert!(results.totals.io.ios_completed > 10, "{:?}", results.totals);
+}

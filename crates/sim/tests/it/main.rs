@@ -31,6 +31,7 @@ mod machines;
 mod metamorphic;
 mod no_allocation;
 mod out_of_band;
+mod planes_of_hosts;
 mod requests;
 mod requests_captures;
 mod requests_planes;

@@ -255,7 +255,16 @@ impl Args {
         if let Some(error) = results.streams.iter().find_map(|stream| stream.trace.as_ref()?.error.as_deref()) {
             return Err(Failure::usage(format_args!("the results end with the trace: {error}")));
         }
-        if results.expectations.iter().all(|verdict| verdict.ok) {
+        let lossy: Vec<_> = results.ethernet_switches.iter().filter(|switch| switch.headroom_drops > 0).collect();
+        if let [first, ..] = lossy[..] {
+            let frames = lossy.iter().map(|switch| switch.headroom_drops).sum();
+            output::note(&format!(
+                "`{}` lost {} of lossless priorities, because its headroom is too small: leave `headroom` out, or set \
+                 it to the bytes that `sanloom check` computes",
+                first.name,
+                sanloom_api::words::plural(frames, "frame")
+            ));
+        } else if results.expectations.iter().all(|verdict| verdict.ok) {
             return Ok(());
         }
         if !table {

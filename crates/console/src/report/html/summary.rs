@@ -3,7 +3,7 @@
 use super::page::escape;
 use super::{Cell, Table};
 use crate::report::format::{self, grouped, mb_per_s, percent, rate, seconds, us};
-use crate::report::terminal::{NOTHING_DONE, bounds};
+use crate::report::terminal::bounds;
 use sanloom_api::results::Results;
 use std::fmt::Write as _;
 
@@ -106,10 +106,9 @@ fn expectations(out: &mut String, results: &Results) {
                 Some(value) => Cell::number(value, format::measured(&verdict.metric, value)),
                 None => Cell::text("no such number"),
             },
-            Cell::text(&if verdict.is_about_nothing() {
-                format!("{}; {NOTHING_DONE}", bounds(verdict))
-            } else {
-                bounds(verdict)
+            Cell::text(&match &verdict.reason {
+                Some(reason) => format!("{}; {reason}", bounds(verdict)),
+                None => bounds(verdict),
             }),
         ]);
     }

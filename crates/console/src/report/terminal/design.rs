@@ -125,15 +125,22 @@ fn zone_ranges(out: &mut String, report: &Report, width: usize) {
 }
 
 fn oversubscription(out: &mut String, report: &Report, width: usize) {
-    if report.isl_groups.is_empty() {
+    oversubscribed(out, "ISLs", &report.isl_groups, width);
+    oversubscribed(out, "links between Ethernet switches", &report.ethernet_trunks, width);
+    oversubscribed(out, "links between InfiniBand switches", &report.infiniband_trunks, width);
+}
+
+fn oversubscribed(out: &mut String, links: &str, groups: &[IslGroup], width: usize) {
+    if groups.is_empty() {
         return;
     }
-    let text =
-        "Oversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own";
-    let _ = write!(out, "\n{}", wrap(text, width, 2));
+    let text = format!(
+        "Oversubscription of {links}: bandwidth of the ports whose workloads cross them (smaller side) to their own"
+    );
+    let _ = write!(out, "\n{}", wrap(&text, width, 2));
     // Equal groups share a row. The key sorts the highest ratio first.
     let mut rows: BTreeMap<(u64, u64, usize), Vec<&IslGroup>> = BTreeMap::new();
-    for group in &report.isl_groups {
+    for group in groups {
         let highest = u64::MAX - (group.oversubscription * 1e3).round() as u64;
         rows.entry((highest, group.bytes_per_s, group.links.len())).or_default().push(group);
     }

@@ -459,9 +459,6 @@ fn victim(victim: &Victim) -> String {
     }
 }
 
-/// Remark on an expectation about the totals of a run without requests.
-pub const NOTHING_DONE: &str = "nothing was done: no host issued a request, so add a workload";
-
 /// Renders verdicts on expectations, one line each. Empty text if there are none.
 pub fn expectations(out: &mut String, results: &Results, width: usize) {
     let verdicts = &results.expectations;
@@ -479,10 +476,10 @@ pub fn expectations(out: &mut String, results: &Results, width: usize) {
             Some(value) => format::measured(&verdict.metric, value),
             None => "no such number".into(),
         };
-        let remedy = match verdict.value {
-            Some(_) if verdict.is_about_nothing() => format!("; {NOTHING_DONE}"),
-            Some(_) => String::new(),
-            None => format!("; {}", metric::remedy(&Metrics::new(results), &verdict.metric)),
+        let remedy = match (&verdict.reason, verdict.value) {
+            (Some(reason), _) => format!("; {}", clean(reason)),
+            (None, Some(_)) => String::new(),
+            (None, None) => format!("; {}", metric::remedy(&Metrics::new(results), &verdict.metric)),
         };
         let line = format!(
             "{}  {} = {value}, wanted {}{remedy}",

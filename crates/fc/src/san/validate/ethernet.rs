@@ -490,7 +490,10 @@ fn check_window(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, host: u16, storage:
             route.round_trip,
             if sessions == 1 { "" } else { "s" },
         ),
-        format!("set `window` and `send_buffer` in `iscsi.tcp` of both to {} bytes at least, or use more `sessions`", needed.div_ceil(sessions)),
+        match config.iscsi.tcp.window_scaling && target.tcp.window_scaling {
+            true => format!("set `window` and `send_buffer` in `iscsi.tcp` of both to {} bytes at least, or use more `sessions`", needed.div_ceil(sessions)),
+            false => "leave `window_scaling` in `iscsi.tcp` of both out, because no window exceeds 65535 bytes without it, or use more `sessions`".to_owned(),
+        },
     );
     true
 }

@@ -1,7 +1,9 @@
 //! Validation of a whole lab: [`Lab::validate`] and [`Lab::advice`].
 
+mod adapters;
 mod credits;
 mod ethernet;
+mod ethernet_advice;
 mod fabric;
 mod fcip;
 mod fcoe;
@@ -10,6 +12,7 @@ mod infiniband;
 mod ipoib;
 mod joins;
 mod nodes;
+mod obstacles;
 mod reach;
 #[cfg(test)]
 mod tests;
@@ -45,6 +48,7 @@ impl Lab {
         fcoe::validate(self, &mut problems);
         infiniband::validate(self, &mut problems);
         ipoib::validate(self, &mut problems);
+        adapters::validate(self, &mut problems);
         joins::validate(self, &mut problems);
         virtual_fabrics::validate(self, &mut problems);
         // For a graph with impossible links, reachability would report consequences instead of
@@ -70,6 +74,7 @@ impl Lab {
         fabric::advise(self, &mut problems);
         joins::advise(self, &mut problems);
         ethernet::advise(self, &mut problems);
+        ethernet_advice::advise(self, &mut problems);
         fcoe::advise(self, &mut problems);
         infiniband::advise(self, &mut problems);
         // A lab with only iSCSI and SRP targets has nothing to simulate.

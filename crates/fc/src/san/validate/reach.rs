@@ -6,6 +6,7 @@
 use super::Problems;
 use super::fabric::node_name;
 use super::gateways::check_gateways;
+use super::obstacles::Obstacle;
 use crate::config::{Node, Target, Workload};
 use crate::san::masks::Masks;
 use crate::san::{IpPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
@@ -82,6 +83,7 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
     let mut private: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
     let mut unlinked: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
     let mut unzoned: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
+    let mut obstacles: BTreeMap<Obstacle, Vec<u16>> = BTreeMap::new();
     for ((fabrics, _), hosts) in hosts {
         let permitted = access.pairs.storage_of_host(hosts[0]);
         let refused = targets.difference(&permitted).copied();
@@ -96,6 +98,11 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
             };
             let linked: BTreeSet<u16> = linked.iter().filter(lacks_sessions).copied().collect();
             let cut_off: BTreeSet<u16> = cut_off.iter().filter(lacks_sessions).copied().collect();
+            let has_setting = |storage: &u16| {
+                let found = Obstacle::of(lab, &access.ip, *host, *storage);
+                found.map(|found| obstacles.entry(found).or_default().push(*host)).is_some()
+            };
+            let (_, cut_off): (BTreeSet<u16>, BTreeSet<u16>) = cut_off.into_iter().partition(has_setting);
             let is_private = |storage: &u16| has_private_end(lab, *host, *storage);
             let (of_private, cut_off): (BTreeSet<u16>, BTreeSet<u16>) =
                 cut_off.iter().partition(|storage| is_private(storage));
@@ -108,6 +115,10 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
         }
     }
     let name = &workload.name;
+    for (obstacle, hosts) in obstacles.into_iter().take(MAX_NAMED) {
+        let (reason, remedy) = obstacle.describe(lab, &hosts);
+        problems.add(ProblemKind::Unreachable, place, format!("workload `{name}`: {reason}"), remedy);
+    }
     if let Some(pairs) = pairs(lab, unzoned, "permits", "to access") {
         problems.add(
             ProblemKind::NotZoned,

@@ -5,7 +5,7 @@ use super::{Design, FAN_IN, ISL_RATIO, SLOW_PORT, SUBJECTS};
 use crate::topology::verdict::decimals;
 use sanloom_fc::config::LineRate;
 use sanloom_fc::san::{AttachedPort, Place, Section};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Rates of two generations are not exact multiples of each other.
 const TOLERANCE: f64 = 1.02;
@@ -77,7 +77,7 @@ pub(super) fn fan_in(design: &mut Design<'_>) {
     for &(h, i) in partners.keys() {
         ports_of(h, i).for_each(|port| *sharers.entry(port.link).or_default() += 1);
     }
-    let rate = |port: &AttachedPort| lab.links[port.link].rate.bytes_per_s() as f64 / sharers[&port.link] as f64;
+    let rate = |port: &AttachedPort| design.network.bytes_per_s[port.link] as f64 / sharers[&port.link] as f64;
     let of_class = |&(h, i): &(usize, usize)| ((h, i), ports_of(h, i).map(rate).sum::<f64>());
     let bytes_per_s: BTreeMap<(usize, usize), f64> = partners.keys().map(of_class).collect();
     let mut loads: BTreeMap<(usize, usize), (f64, u64)> = BTreeMap::new();
@@ -123,23 +123,30 @@ pub(super) fn fan_in(design: &mut Design<'_>) {
     }
 }
 
-/// Groups of ISLs that are oversubscribed beyond the limit.
+/// Groups of ISLs, and of links between switches of Ethernet or InfiniBand, that are oversubscribed
+/// beyond the limit.
 pub(super) fn isls(design: &mut Design<'_>) {
-    let limit = design.limits.isl;
-    let over: BTreeSet<usize> = (0..design.report.isl_groups.len())
-        .filter(|group| design.report.isl_groups[*group].oversubscription > limit)
-        .collect();
-    for group in over {
-        let group = &design.report.isl_groups[group];
-        let reason = format!(
-            "ISLs are oversubscribed {}:1 between {SUBJECTS}, the limit is {}:1",
-            decimals(group.oversubscription),
-            decimals(limit)
-        );
-        let remedy = "add ISLs, move storage to the switch of its hosts, or raise `isl_oversubscription` in [check]";
-        let subject = format!("{}-{}", group.switches[0], group.switches[1]);
-        let place = Place::of(Section::Link, group.links[0]);
-        design.add(ISL_RATIO, place, subject, reason, remedy);
+    let (report, limit) = (design.report, design.limits.isl);
+    let networks = [
+        (&report.isl_groups, "ISLs", Section::Link),
+        (&report.ethernet_trunks, "Ethernet links", Section::EthernetLink),
+        (&report.infiniband_trunks, "InfiniBand links", Section::InfinibandLink),
+    ];
+    for (groups, links, section) in networks {
+        for group in groups.iter().filter(|group| group.oversubscription > limit) {
+            let reason = format!(
+                "{links} are oversubscribed {}:1 between {SUBJECTS}, the limit is {}:1",
+                decimals(group.oversubscription),
+                decimals(limit)
+            );
+            let more = if section == Section::Link { "ISLs" } else { "links" };
+            let remedy = format!(
+                "add {more}, move storage to the switch of its hosts, or raise `isl_oversubscription` in [check]"
+            );
+            let subject = format!("{}-{}", group.switches[0], group.switches[1]);
+            let place = Place::of(section, group.links[0]);
+            design.add(ISL_RATIO, place, subject, reason, &remedy);
+        }
     }
 }
 

@@ -47,7 +47,8 @@ pub(super) fn headroom(results: &Results) -> Vec<Finding> {
         kind: FindingKind::HeadroomLoss,
         title: format!("{} lost {} of lossless priorities", way.to, plural(way.headroom_drops, "frame")),
         detail: format!(
-            "its headroom of {} bytes was full: more frames arrived over {} after a pause was sent",
+            "its headroom of {} bytes was full: more frames arrived over {} after a pause was sent. The lab is \
+             at fault, because a lossless priority must lose no frame; the count covers the warm-up, too",
             way.headroom_bytes, link.name
         ),
         remedy: "Leave `headroom` of the switch out, or set it to the bytes that `sanloom check` computes".to_owned(),

@@ -73,6 +73,9 @@ fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[S
         },
         detail: match &text {
             Some(text) => format!("{} after \"{}\"", list(&names), text.what),
+            None if lossless_frames_were_lost(results) => {
+                format!("{}; frames of lossless priorities were lost, because a headroom is too small", list(&names))
+            }
             None => format!("{}; no fault of the lab explains it", list(&names)),
         },
         candidates: if text.is_some() { shorter_timers(view, stalls) } else { Vec::new() },
@@ -83,6 +86,11 @@ fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[S
         until_s: (ended_ps < view.now_ps).then(|| since_start(ended_ps)),
         ..Finding::default()
     }
+}
+
+/// Returns whether a headroom of Ethernet was too small.
+fn lossless_frames_were_lost(results: &Results) -> bool {
+    results.ethernet_switches.iter().any(|switch| switch.headroom_drops > 0)
 }
 
 /// Returns changes that may end the wait for a lost path earlier.

@@ -71,9 +71,10 @@ pub(crate) fn has_volumes(lab: &Lab, storage: u16) -> bool {
     lab.live.medium(storage).kind == MediumKind::Volumes
 }
 
-/// Returns whether hosts reach a gateway of the lab over SRP.
-pub(super) fn has_srp_gateway(lab: &Lab) -> bool {
-    lab.infiniband.targets.keys().any(|storage| san::is_gateway(lab, *storage))
+/// Returns whether a lab has gateways. Logins of their ports set the timer of gateways even if the
+/// lab has no session of iSCSI: hosts may use SRP or Fibre Channel, or there may be no workload.
+pub(super) fn has_gateways(lab: &Lab) -> bool {
+    !lab.live.gateways.is_empty() || san::gateways(lab).next().is_some()
 }
 
 /// Work of one gateway since the end of the warm-up.

@@ -1,0 +1,211 @@
+//! Oversubscription of the links between switches of Ethernet and of InfiniBand.
+//!
+//! Frames and packets take the paths with the fewest links, and each switch divides them evenly
+//! among the links of these paths.
+
+use super::names::compress_all;
+use super::report::IslGroup;
+use sanloom_fc::config::{EthernetNode, InfinibandNode};
+use sanloom_fc::san::{IpPaths, Lab, fcoe_paths};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// An end of a session: the index of its link, of its switch, and the bytes per second of the link.
+type End = (usize, u16, u64);
+
+/// Links between switches of one network, and the ends whose sessions cross them.
+struct Trunks {
+    /// Links by index of the network, by pair of switches, the smaller index first.
+    links: BTreeMap<[u16; 2], Vec<usize>>,
+    /// Switches that are joined to each switch, with the number of links.
+    neighbours: Vec<Vec<(u16, u32)>>,
+    /// Switches of the partners of each end.
+    partners: BTreeMap<End, BTreeSet<u16>>,
+}
+
+impl Trunks {
+    fn new(switches: usize, links: impl Iterator<Item = (usize, [Option<u16>; 2])>) -> Trunks {
+        let mut by_pair: BTreeMap<[u16; 2], Vec<usize>> = BTreeMap::new();
+        for (number, ends) in links {
+            if let [Some(a), Some(b)] = ends
+                && a != b
+            {
+                by_pair.entry([a.min(b), a.max(b)]).or_default().push(number);
+            }
+        }
+        let mut neighbours = vec![Vec::new(); switches];
+        for (&[a, b], links) in &by_pair {
+            neighbours[usize::from(a)].push((b, links.len() as u32));
+            neighbours[usize::from(b)].push((a, links.len() as u32));
+        }
+        Trunks { links: by_pair, neighbours, partners: BTreeMap::new() }
+    }
+
+    /// Adds a session. An end without a switch is that of a direct cable.
+    fn add(&mut self, ends: [Option<End>; 2]) {
+        if let [Some(a), Some(b)] = ends {
+            self.partners.entry(a).or_default().insert(b.1);
+            self.partners.entry(b).or_default().insert(a.1);
+        }
+    }
+
+    /// Returns the number of links from each switch to another one; `u32::MAX` without a path.
+    fn distances(&self, to: u16) -> Vec<u32> {
+        let mut distance = vec![u32::MAX; self.neighbours.len()];
+        distance[usize::from(to)] = 0;
+        let mut open = VecDeque::from([to]);
+        while let Some(switch) = open.pop_front() {
+            for &(next, _) in &self.neighbours[usize::from(switch)] {
+                if distance[usize::from(next)] == u32::MAX {
+                    distance[usize::from(next)] = distance[usize::from(switch)] + 1;
+                    open.push_back(next);
+                }
+            }
+        }
+        distance
+    }
+
+    /// Returns the share of the traffic from one switch to another on each pair of switches, in the
+    /// direction of the traffic.
+    fn flow(&self, from: u16, distance: &[u32]) -> Vec<([u16; 2], f64)> {
+        let mut crossed = Vec::new();
+        let mut open = BTreeMap::from([((std::cmp::Reverse(distance[usize::from(from)]), from), 1.0)]);
+        while let Some(((std::cmp::Reverse(left), switch), share)) = open.pop_first() {
+            if left == 0 || left == u32::MAX {
+                continue;
+            }
+            let all = &self.neighbours[usize::from(switch)];
+            let next = || all.iter().filter(|(next, _)| distance[usize::from(*next)] == left - 1);
+            let links: u32 = next().map(|(_, links)| links).sum();
+            for &(next, own) in next() {
+                let part = share * f64::from(own) / f64::from(links.max(1));
+                crossed.push(([switch, next], part));
+                *open.entry((std::cmp::Reverse(left - 1), next)).or_insert(0.0) += part;
+            }
+        }
+        crossed
+    }
+
+    /// Returns the groups of links with what crosses them.
+    fn groups(
+        &self,
+        bytes_per_s: impl Fn(usize) -> u64,
+        name: impl Fn(u16) -> String,
+        link: impl Fn(usize) -> String,
+    ) -> Vec<IslGroup> {
+        // Ends at one switch with equal partners share their flows.
+        let mut sources: BTreeMap<(u16, &BTreeSet<u16>), u64> = BTreeMap::new();
+        for ((_, switch, bytes_per_s), targets) in &self.partners {
+            *sources.entry((*switch, targets)).or_default() += bytes_per_s;
+        }
+        let mut distances: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
+        let mut behind: BTreeMap<[u16; 2], f64> = BTreeMap::new();
+        for ((source, targets), bytes_per_s) in sources {
+            let mut largest: BTreeMap<[u16; 2], f64> = BTreeMap::new();
+            for &target in targets {
+                let distance = distances.entry(target).or_insert_with(|| self.distances(target));
+                for (way, share) in self.flow(source, distance) {
+                    let entry = largest.entry(way).or_insert(0.0);
+                    *entry = entry.max(share);
+                }
+            }
+            for (way, share) in largest {
+                *behind.entry(way).or_insert(0.0) += share * bytes_per_s as f64;
+            }
+        }
+        let group = |(&[a, b], links): (&[u16; 2], &Vec<usize>)| {
+            let own: u64 = links.iter().map(|link| bytes_per_s(*link)).sum();
+            let behind = [[a, b], [b, a]].map(|way| behind.get(&way).copied().unwrap_or(0.0));
+            let names: Vec<String> = links.iter().map(|number| link(*number)).collect();
+            IslGroup {
+                switches: [name(a), name(b)],
+                links: links.clone(),
+                names: compress_all(names.iter().map(String::as_str)),
+                bytes_per_s: own,
+                behind_bytes_per_s: behind,
+                oversubscription: behind[0].min(behind[1]) / own.max(1) as f64,
+            }
+        };
+        self.links.iter().map(group).collect()
+    }
+}
+
+/// Returns the links between Ethernet switches, with the sessions of iSCSI and the virtual links
+/// that cross them.
+pub(super) fn of_ethernet(lab: &Lab) -> Vec<IslGroup> {
+    let switch = |node: EthernetNode| match node {
+        EthernetNode::Switch(switch) => Some(switch),
+        EthernetNode::Host(_) | EthernetNode::Storage(_) | EthernetNode::Forwarder(_) => None,
+    };
+    let links = lab.ethernet_links.iter().map(|link| link.ends.map(|end| switch(end.node)));
+    let mut trunks = Trunks::new(lab.ethernet_switches.len(), links.enumerate());
+    if trunks.links.is_empty() {
+        return Vec::new();
+    }
+    let interfaces = lab.ethernet_interfaces();
+    let end = |interface: u16| -> Option<End> {
+        let link = interfaces.get(usize::from(interface))?.link;
+        let (_, switch) = lab.ethernet_links[link].switches().next()?;
+        Some((link, switch, lab.ethernet_links[link].rate.bytes_per_s()))
+    };
+    for_each_leg(lab, |ends| trunks.add(ends.map(end)));
+    for path in fcoe_paths(lab).iter().filter(|path| path.is_joined) {
+        trunks.add(path.interfaces.map(end));
+    }
+    trunks.groups(
+        |link| lab.ethernet_links[link].rate.bytes_per_s(),
+        |switch| lab.ethernet_switches[usize::from(switch)].name.clone(),
+        |link| lab.ethernet_links[link].name.clone(),
+    )
+}
+
+/// Returns the links between InfiniBand switches, with the channels of SRP and the sessions of
+/// iSCSI over IPoIB that cross them.
+pub(super) fn of_infiniband(lab: &Lab) -> Vec<IslGroup> {
+    let subnet = &lab.infiniband;
+    let switch = |node: InfinibandNode| match node {
+        InfinibandNode::Switch(switch) => Some(switch),
+        InfinibandNode::Host(_) | InfinibandNode::Storage(_) => None,
+    };
+    let links = subnet.links.iter().map(|link| link.ends.map(|end| switch(end.node)));
+    let mut trunks = Trunks::new(subnet.switches.len(), links.enumerate());
+    if trunks.links.is_empty() {
+        return Vec::new();
+    }
+    let interfaces = lab.infiniband_interfaces();
+    let end = |interface: u16| -> Option<End> {
+        let link = interfaces.get(usize::from(interface))?.link;
+        let (_, switch) = subnet.links[link].switches().next()?;
+        Some((link, switch, subnet.links[link].rate.bytes_per_s()))
+    };
+    let first = lab.ethernet_interfaces().len() as u16;
+    for_each_leg(lab, |ends| trunks.add(ends.map(|interface| end(interface.checked_sub(first)?))));
+    lab.for_each_srp_pair(|paths, host, storage| {
+        let ports = paths.target_ports(storage);
+        for (own, port) in paths.pairs(host, storage) {
+            trunks.add([own, ports[usize::from(port)]].map(end));
+        }
+        true
+    });
+    trunks.groups(
+        |link| subnet.links[link].rate.bytes_per_s(),
+        |switch| subnet.switches[usize::from(switch)].name.clone(),
+        |link| subnet.links[link].name.clone(),
+    )
+}
+
+/// Calls a function with the interfaces of IP at both ends of each session, on both sides of a
+/// router.
+fn for_each_leg(lab: &Lab, mut call: impl FnMut([u16; 2])) {
+    IpPaths::for_each_pair(lab, |_, _, _, ways| {
+        for way in ways {
+            match way.router {
+                None => call(way.ends),
+                Some((_, [near, beyond])) => {
+                    call([way.ends[0], near]);
+                    call([beyond, way.ends[1]]);
+                }
+            }
+        }
+        true
+    });
+}
