@@ -232,12 +232,17 @@ rate = "20k/s"
             false => String::new(),
         };
         let grain = ["command", "pdu", "frame"][dice.index(3)];
-        let port = dice.range(0, 1);
+        let (ports, target) = match dice.chance(1, 2) {
+            true => (2, "array".to_owned()),
+            false => (1, format!("array:{}", dice.range(0, 1))),
+        };
         text += &format!(
-            "[host.port{number}]\n[storage.gateway{number}]\niscsi = {{ portals = \"192.0.2.{number}:3260\" }}\n\
-             gateway = {{ {mode}forwarding = \"{grain}\", host = \"port{number}\", target_port = \"array:{port}\" }}\n"
+            "[host.port{number}]\nhbas = {ports}\n[storage.gateway{number}]\niscsi = {{ portals = \"192.0.2.{number}:3260\" }}\n\
+             gateway = {{ {mode}forwarding = \"{grain}\", host = \"port{number}\", target_port = \"{target}\" }}\n"
         );
-        link(&mut text, &format!("port{number}"), &format!("sw{}", dice.range(1, switches)), "8GFC", 1);
+        (0..ports).for_each(|_| {
+            link(&mut text, &format!("port{number}"), &format!("sw{}", dice.range(1, switches)), "8GFC", 1);
+        });
         link(&mut text, &format!("gateway{number}"), &format!("tor{}", dice.range(1, 2)), "10GbE", 1);
         if !hosts.is_empty() {
             text += &format!(

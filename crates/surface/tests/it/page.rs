@@ -77,7 +77,7 @@ fn empty(table: ShowTable) -> Table {
         ShowTable::Fabric(Which::Fabric) => Table::Fabric(Default::default()),
         ShowTable::Fabric(Which::Nodes) => Table::Nodes(Default::default()),
         ShowTable::Fabric(_) => Table::Flogi(Default::default()),
-        ShowTable::Live(_) => Table::Counters(Default::default()),
+        ShowTable::Live(_) | ShowTable::Plane(_) => Table::Counters(Default::default()),
     }
 }
 

@@ -384,15 +384,18 @@ impl Draft {
                 true => format!(", mode = \"transparent\", hosts = \"{client}\""),
                 false => String::new(),
             };
-            let target = self.dice.pick(&["array:0", "array:1"]);
-            self.node(&format!("[host.{port}]"));
+            let target = self.dice.pick(&["array:0", "array:1", "array", "array"]);
+            let ports = if target == "array" { self.dice.range(1, 2) } else { 1 };
+            self.node(&format!("[host.{port}]\nhbas = {ports}"));
             let keys = format!(
                 "{kind}\ngateway = {{ host = \"{port}\", target_port = \"{target}\", forwarding = \"{grain}\"{mode} }}"
             );
             self.storage(name, &keys);
             self.host(client, "");
-            let switch = self.san();
-            self.link(Plane::Fibre, port, switch, "");
+            for _ in 0..ports {
+                let switch = self.san();
+                self.link(Plane::Fibre, port, switch, "");
+            }
             for end in [name, client] {
                 let to = if plane == Plane::Ethernet { self.tor() } else { self.ib() };
                 self.link(plane, end, to, "");

@@ -257,7 +257,7 @@ impl Args {
         }
         let lossy: Vec<_> = results.ethernet_switches.iter().filter(|switch| switch.headroom_drops > 0).collect();
         if let [first, ..] = lossy[..] {
-            let frames = lossy.iter().map(|switch| switch.headroom_drops).sum();
+            let frames: u64 = lossy.iter().map(|switch| switch.headroom_drops).sum();
             output::note(&format!(
                 "`{}` lost {} of lossless priorities, because its headroom is too small: leave `headroom` out, or set \
                  it to the bytes that `sanloom check` computes",
