@@ -167,8 +167,8 @@ impl Lab {
     }
 
     /// Ethernet that a simulation adds to the lab: one non-blocking switch with a link to each host
-    /// and each iSCSI target of a workload, if neither has a link of any network. `None` if there is
-    /// no such pair, or if the lab describes Ethernet itself. A host or target with a link is meant
+    /// and each iSCSI target of a workload, if neither has a link of any network. `None` without
+    /// such a pair, or if the lab describes Ethernet itself. A host or target with a link is meant
     /// to use it, so no second network may move its data.
     ///
     /// The portals of a lab for the live program are addresses, often of the machine itself. The

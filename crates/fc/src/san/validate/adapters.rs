@@ -5,8 +5,8 @@ use crate::config::{EthernetNode, InfinibandNode, Node};
 use crate::san::{Lab, Place, ProblemKind, Section};
 use std::collections::BTreeSet;
 
-/// Refuses buses and interrupts of nodes whose traffic does not use them: the results would be those
-/// of an infinitely fast bus.
+/// Refuses buses and interrupts of nodes whose traffic does not use them: the results would be
+/// those of an infinitely fast bus.
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     let fabric: BTreeSet<Node> = lab.links.iter().flat_map(|link| link.ends).map(|end| end.node).collect();
     let of_lab = lab.ethernet_links.iter().filter(|_| !lab.ethernet_is_implied());

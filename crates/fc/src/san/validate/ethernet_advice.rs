@@ -122,6 +122,8 @@ fn shared_priorities(lab: &Lab, traffic: &Traffic, problems: &mut Problems) {
 /// each storage system, is named once.
 fn peers(lab: &Lab, problems: &mut Problems) {
     let mut named: BTreeSet<(&'static str, u16)> = BTreeSet::new();
+    // Nodes with DCTCP, each with a peer, if no peer has DCTCP.
+    let mut dctcp: BTreeMap<EthernetNode, Option<EthernetNode>> = BTreeMap::new();
     IpPaths::for_each_pair(lab, |paths, host, storage, ways| {
         let Some(target) = lab.live.iscsi.get(&storage) else { return true };
         let own = &lab.hosts[usize::from(host)];
@@ -129,17 +131,12 @@ fn peers(lab: &Lab, problems: &mut Problems) {
         let ends: [(&Tcp, &str); 2] = [(&own.iscsi.tcp, own.name.as_str()), (&target.tcp, far.name.as_str())];
         let host_place = Place::of(Section::Host, usize::from(host));
         let is_dctcp = ends.map(|(tcp, _)| tcp.congestion == Congestion::Dctcp);
-        if is_dctcp[0] != is_dctcp[1] && named.insert(("dctcp", host)) {
-            let [with, without] = if is_dctcp[0] { [0, 1] } else { [1, 0] };
-            problems.add(
-                ProblemKind::NoMarks,
-                host_place.key("iscsi.tcp.congestion"),
-                format!(
-                    "`{}` uses DCTCP and `{}` does not, so their queues are not kept short in both directions",
-                    ends[with].1, ends[without].1
-                ),
-                "set `congestion = \"dctcp\"` at both ends",
-            );
+        let nodes = [EthernetNode::Host(host), EthernetNode::Storage(storage)];
+        for (this, other) in [(0, 1), (1, 0)] {
+            if is_dctcp[this] {
+                let peer = dctcp.entry(nodes[this]).or_insert(Some(nodes[other]));
+                *peer = peer.filter(|_| !is_dctcp[other]);
+            }
         }
         for (this, other) in [(0, 1), (1, 0)] {
             let ((tcp, name), (peer, peer_name)) = (ends[this], ends[other]);
@@ -183,4 +180,22 @@ fn peers(lab: &Lab, problems: &mut Problems) {
         }
         true
     });
+    for (node, peer) in dctcp {
+        let Some(peer) = peer else { continue };
+        let place = match node {
+            EthernetNode::Host(host) => Place::of(Section::Host, usize::from(host)),
+            EthernetNode::Storage(storage) => Place::of(Section::Storage, usize::from(storage)),
+            EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => continue,
+        };
+        problems.add(
+            ProblemKind::NoMarks,
+            place.key("iscsi.tcp.congestion"),
+            format!(
+                "`{}` uses DCTCP and `{}` does not, so their queues are not kept short in both directions",
+                name(lab, node),
+                name(lab, peer)
+            ),
+            "set `congestion = \"dctcp\"` at both ends",
+        );
+    }
 }
