@@ -42,7 +42,7 @@ fn draw(dice: &mut impl Rng, model: &Model) -> Change {
     let all: Vec<String> = names.into_iter().chain(ports).chain(ALIASES.map(str::to_owned)).collect();
     let name = *["z1", "z2", "z3", "peer1", "peer2"].choose(dice).unwrap();
     let method = *["POST", "POST", "PATCH", "DELETE", "DELETE"].choose(dice).unwrap();
-    let mut chosen: Vec<String> = all.choose_multiple(dice, 4).cloned().collect();
+    let mut chosen: Vec<String> = all.sample(dice, 4).cloned().collect();
     let has_principals = name.starts_with("peer") && (method != "DELETE" || dice.random());
     let principals = chosen.split_off(if has_principals { dice.random_range(2..4) } else { 4 });
     chosen.truncate(dice.random_range(1..=2));

@@ -335,6 +335,7 @@ fn verdict(metric: &str, min: Option<f64>, max: Option<f64>, value: Option<f64>)
         max,
         value,
         ok: value.is_some_and(|v| min.is_none_or(|m| v >= m) && max.is_none_or(|m| v <= m)),
+        reason: None,
     }
 }
 
