@@ -47,7 +47,8 @@ fn draw(dice: &mut impl Rng, model: &Model) -> Change {
     let principals = chosen.split_off(if has_principals { dice.random_range(2..4) } else { 4 });
     chosen.truncate(dice.random_range(1..=2));
     let mut lists = [chosen, principals];
-    // Random members are seldom those of the zone, so half of the removals name some or all of them.
+    // Random members are seldom those of the zone, so half of the removals name some or all of
+    // them.
     if let Some(known) = model.get(name).filter(|_| method == "DELETE" && dice.random()) {
         let share = if dice.random() { 1.0 } else { 0.5 };
         lists = known.clone().map(|list| list.into_iter().filter(|_| dice.random_bool(share)).collect());
