@@ -3,6 +3,7 @@
 //! Positions are in the units of the drawing of `sanloom check --svg`: hosts at the top, switches
 //! in tiers, storage at the bottom, and each fabric in a column of its own.
 
+use crate::view::Plane;
 use serde::{Deserialize, Serialize};
 
 /// Name of the JSON format.
@@ -30,11 +31,12 @@ pub struct Graph {
     pub shapes: Vec<GraphShape>,
     /// Lines of the drawing: all links between two shapes.
     pub cables: Vec<GraphCable>,
-    /// Links, in the order of the lab.
+    /// Links: those of Fibre Channel, then of Ethernet, then of InfiniBand, each in the order of the
+    /// lab.
     pub links: Vec<GraphLink>,
 }
 
-/// Background of the switches of a fabric.
+/// Background of the switches of a fabric, or of a network.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GraphFabric {
@@ -74,6 +76,9 @@ pub struct GraphShape {
     /// Index of the fabric of a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fabric: Option<u32>,
+    /// Plane of a switch.
+    #[serde(skip_serializing_if = "is_fibre_channel")]
+    pub plane: Plane,
     /// Horizontal centre.
     pub x: f64,
     /// Vertical centre.
@@ -111,4 +116,11 @@ pub struct GraphLink {
     pub rate: String,
     /// Capacity of each direction, in bytes per second.
     pub rate_bytes_per_s: f64,
+    /// Plane of the link.
+    #[serde(skip_serializing_if = "is_fibre_channel")]
+    pub plane: Plane,
+}
+
+fn is_fibre_channel(plane: &Plane) -> bool {
+    *plane == Plane::FibreChannel
 }

@@ -2,7 +2,7 @@
 
 use crate::output::shell_word;
 use crate::outputs::Sets;
-use sanloom_api::results::Results;
+use sanloom_api::results::{EthernetLinkResult, InfinibandLinkResult, LinkResult, Results};
 use sanloom_fc::san::Lab;
 use sanloom_lab::{LoadedLab, Override, topology};
 
@@ -53,7 +53,16 @@ impl Simulation {
 /// The drawing of the topology. Links are coloured by the utilisation of their busier direction;
 /// faults, causes and victims are marked.
 pub fn coloured_topology(lab: &Lab, isolated: &[usize], results: &Results) -> String {
-    let utilisation = |link: usize| results.links.get(link).map_or(0.0, |link| link.utilisation());
+    // The links of all networks have one count: Fibre Channel, Ethernet, InfiniBand.
+    let utilisation = |link: usize| {
+        let fibre = results.links.get(link).map(LinkResult::utilisation);
+        let on_ethernet = link.checked_sub(lab.links.len());
+        let ethernet = on_ethernet.filter(|link| *link < lab.ethernet_links.len());
+        let ethernet = ethernet.and_then(|link| results.ethernet_links.get(link)).map(EthernetLinkResult::utilisation);
+        let infiniband = on_ethernet.and_then(|link| link.checked_sub(lab.ethernet_links.len()));
+        let infiniband = infiniband.and_then(|link| results.infiniband_links.get(link));
+        fibre.or(ethernet).or(infiniband.map(InfinibandLinkResult::utilisation)).unwrap_or(0.0)
+    };
     let faults = results.faults.iter().flat_map(|fault| fault.link.iter().chain(&fault.node)).cloned().collect();
     let culprits = results.findings.iter().flat_map(|finding| finding.culprits.iter().chain(&finding.culprit));
     let culprits = culprits.cloned().collect();

@@ -21,6 +21,13 @@ pub struct EthernetLinkResult {
     pub backward: EthernetDirection,
 }
 
+impl EthernetLinkResult {
+    /// Utilisation of the busier direction, 0 to 1.
+    pub fn utilisation(&self) -> f64 {
+        self.forward.utilisation.max(self.backward.utilisation)
+    }
+}
+
 /// One direction of an Ethernet link. Frames and bytes exclude pause frames.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

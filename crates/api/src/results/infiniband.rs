@@ -36,6 +36,13 @@ pub struct InfinibandLinkResult {
     pub backward: InfinibandDirection,
 }
 
+impl InfinibandLinkResult {
+    /// Utilisation of the busier direction, 0 to 1.
+    pub fn utilisation(&self) -> f64 {
+        self.forward.utilisation.max(self.backward.utilisation)
+    }
+}
+
 /// One direction of an InfiniBand link. Packets and bytes exclude flow-control packets.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

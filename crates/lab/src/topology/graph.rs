@@ -1,35 +1,21 @@
 //! The topology as a value for the page: [`graph`].
 
 use super::layout::{Column, Kind, Layout, Shape};
+use super::wires::wires;
 use sanloom_api::graph::{self, Graph, GraphCable, GraphFabric, GraphLink, GraphShape, ShapeKind};
-use sanloom_fc::config::LinkEnd;
-use sanloom_fc::config::Node;
-use sanloom_fc::san::{Lab, virtual_rates};
+use sanloom_api::view::Plane;
+use sanloom_fc::san::Lab;
 
 /// Returns the drawing of [`svg`](super::svg) as a value.
 pub fn graph(lab: &Lab, isolated: &[usize]) -> Graph {
-    let layout = Layout::of(lab, isolated);
-    let port = |end: &LinkEnd| {
-        let name = match end.node {
-            Node::Switch(number) => &lab.switches[usize::from(number)].name,
-            Node::Host(number) => &lab.hosts[usize::from(number)].name,
-            Node::Storage(number) => &lab.storage[usize::from(number)].name,
-            Node::Loop(number) => &lab.loops[usize::from(number)].name,
-        };
-        format!("{name}:{}", end.port)
-    };
-    let on_ethernet = virtual_rates(lab);
-    let links = (0..).zip(&lab.links).map(|(number, link)| {
-        let (rate, bytes_per_s) = match on_ethernet.get(&number) {
-            Some(rate) => (rate.name().to_owned(), rate.bytes_per_s()),
-            None => (link.rate.to_string(), link.rate.bytes_per_s()),
-        };
-        GraphLink {
-            name: link.name.clone(),
-            ends: [port(&link.ends[0]), port(&link.ends[1])],
-            rate,
-            rate_bytes_per_s: bytes_per_s as f64,
-        }
+    let wires = wires(lab);
+    let layout = Layout::of(lab, &wires, isolated);
+    let links = wires.iter().map(|wire| GraphLink {
+        name: wire.name.to_owned(),
+        ends: wire.ports.clone(),
+        rate: wire.rate.clone(),
+        rate_bytes_per_s: wire.bytes_per_s as f64,
+        plane: if wire.plane == Plane::Virtual { Plane::FibreChannel } else { wire.plane },
     });
     Graph {
         format: graph::FORMAT.to_owned(),
@@ -69,5 +55,6 @@ fn shape(shape: Shape) -> GraphShape {
         Kind::Storage => ShapeKind::Storage,
     };
     let fabric = (shape.kind == Kind::Switch).then(|| shape.fabric() as u32);
-    GraphShape { label: shape.label, kind, fabric, x, y, width, height, members: shape.members, tooltip: shape.tooltip }
+    let Shape { label, plane, members, tooltip, .. } = shape;
+    GraphShape { label, kind, fabric, plane, x, y, width, height, members, tooltip }
 }

@@ -4,6 +4,8 @@
 mod collect;
 mod place;
 
+use super::wires::Wire;
+use sanloom_api::view::Plane;
 use sanloom_fc::san::Lab;
 
 /// A node, or a panel with nodes that have the same links.
@@ -22,13 +24,15 @@ pub(super) struct Shape {
     pub cells: Vec<Cell>,
     /// Names of the nodes, if the shape stands for several.
     pub members: Vec<String>,
+    /// Network of a switch.
+    pub plane: Plane,
     row: usize,
-    /// Index of the fabric of a switch.
+    /// Index of the fabric of a switch, or of its network behind the fabrics.
     fabric: usize,
 }
 
 impl Shape {
-    /// Index of the fabric of a switch.
+    /// Index of the fabric of a switch, or of its network behind the fabrics.
     pub fn fabric(&self) -> usize {
         self.fabric
     }
@@ -55,11 +59,11 @@ pub(super) enum Kind {
 /// All links between two shapes.
 pub(super) struct Cable {
     pub shapes: [usize; 2],
-    /// Indices into the links of the lab.
+    /// Indices into the links of all networks ([`super::wires::wires`]).
     pub links: Vec<usize>,
 }
 
-/// The background of the switches of a fabric.
+/// The background of the switches of a fabric, or of a network.
 pub(super) struct Column {
     pub label: String,
     pub left: f64,
@@ -82,7 +86,7 @@ pub(super) struct Label {
 pub(super) struct Layout {
     pub shapes: Vec<Shape>,
     pub cables: Vec<Cable>,
-    /// Empty if the lab has one fabric.
+    /// Empty if the lab has one fabric or network.
     pub columns: Vec<Column>,
     /// Numbers of parallel links, at cables between switches.
     pub counts: Vec<Label>,
@@ -104,14 +108,14 @@ const LINE: f64 = 14.0;
 
 impl Layout {
     /// Links in `isolated`, and links that are dark at the start, join no fabrics.
-    pub fn of(lab: &Lab, isolated: &[usize]) -> Layout {
+    pub fn of(lab: &Lab, wires: &[Wire<'_>], isolated: &[usize]) -> Layout {
         let mut shapes = Vec::new();
-        let shape_of = collect::shapes(lab, &mut shapes);
-        let cables = collect::cables(lab, &shape_of);
+        let shape_of = collect::shapes(lab, wires, &mut shapes);
+        let cables = collect::cables(wires, &shape_of);
         let rows = collect::rows(&mut shapes, &cables);
         let fabrics = collect::fabrics(&mut shapes, &lab.junctions_without(&lab.links_apart(isolated)));
         let mut layout = Layout { shapes, cables, columns: Vec::new(), counts: Vec::new(), width: 0.0, height: 0.0 };
-        layout.place(rows, fabrics);
+        layout.place(rows, &fabrics);
         layout.place_counts();
         layout
     }
@@ -161,6 +165,7 @@ impl Label {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wires::wires;
     use super::*;
 
     /// Dual-fabric lab: hosts at `edges` edge switches of each fabric, arrays at one more.
@@ -199,7 +204,7 @@ mod tests {
 
     fn layout(text: &str) -> Layout {
         let loaded = crate::load("lab.toml", text, &[]).unwrap_or_else(|wrong| panic!("{wrong}"));
-        Layout::of(&loaded.lab, &loaded.isolated)
+        Layout::of(&loaded.lab, &wires(&loaded.lab), &loaded.isolated)
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod sessions;
 mod svg;
 mod trunks;
 mod verdict;
+mod wires;
 
 pub use chassis::{Chassis, chassis};
 pub use cut::{HostLuns, Reach};

@@ -2,6 +2,7 @@
 
 use super::layout::{BOX_HEIGHT, CELL_HEIGHT, Cable, Column, HEADING, Kind, Layout, Shape};
 use super::names::compress;
+use super::wires::{Wire, wires};
 use sanloom_fc::san::Lab;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -23,7 +24,8 @@ const LEGEND: f64 = 36.0;
 pub struct Marks<'a> {
     /// Indices of the links that the switches isolate.
     pub isolated: &'a [usize],
-    /// Utilisation of a link by its index, from 0 to 1. Busier links have redder and thicker lines.
+    /// Utilisation of a link by its index, from 0 to 1: links of Fibre Channel, then of Ethernet,
+    /// then of InfiniBand. Busier links have redder and thicker lines.
     pub busy: Option<&'a dyn Fn(usize) -> f64>,
     /// Names of links, switches, hosts and storage systems with a fault.
     pub faults: BTreeSet<String>,
@@ -57,7 +59,8 @@ pub fn svg(lab: &Lab, isolated: &[usize], colour: Option<&dyn Fn(usize) -> f64>)
 
 /// Like [`svg`], with the results of a run.
 pub fn marked_svg(lab: &Lab, marks: &Marks<'_>) -> String {
-    let layout = Layout::of(lab, marks.isolated);
+    let wires = wires(lab);
+    let layout = Layout::of(lab, &wires, marks.isolated);
     let legend = if marks.busy.is_some() { LEGEND } else { 0.0 };
     let (width, height) = (layout.width, layout.height + legend);
     let mut out = format!(
@@ -69,7 +72,7 @@ pub fn marked_svg(lab: &Lab, marks: &Marks<'_>) -> String {
     out.push_str("</g>\n<g class=\"links\">\n");
     for cable in &layout.cables {
         let is_single = cable.links.len() <= if layout.cables.len() > MANY_CABLES { 1 } else { MAX_PARALLEL };
-        draw_cable(lab, &layout.shapes, cable, is_single, marks, &mut out);
+        draw_cable(&wires, &layout.shapes, cable, is_single, marks, &mut out);
     }
     // Headings stand above the lines that cross them.
     out.push_str("</g>\n<g class=\"headings\">\n");
@@ -190,7 +193,7 @@ fn draw_shape(shape: &Shape, marks: &Marks<'_>, out: &mut String) {
     out.push_str("</g>\n");
 }
 
-fn draw_cable(lab: &Lab, shapes: &[Shape], cable: &Cable, single: bool, marks: &Marks<'_>, out: &mut String) {
+fn draw_cable(wires: &[Wire<'_>], shapes: &[Shape], cable: &Cable, single: bool, marks: &Marks<'_>, out: &mut String) {
     let [a, b] = cable.shapes.map(|s| &shapes[s]);
     let (top, bottom) = if a.y <= b.y { (a, b) } else { (b, a) };
     let lines: Vec<&[usize]> = match single {
@@ -208,17 +211,17 @@ fn draw_cable(lab: &Lab, shapes: &[Shape], cable: &Cable, single: bool, marks: &
         };
         let mut title = match links {
             [link] => {
-                let link = &lab.links[*link];
+                let link = &wires[*link];
                 format!("{}, {}, light takes {}", link.name, link.rate, link.propagation)
             }
-            _ if lab.links.len() > MAX_NAMED_LINKS => format!("{} links", links.len()),
-            _ => format!("{} links: {}", links.len(), compress(links.iter().map(|&l| lab.links[l].name.as_str()))),
+            _ if wires.len() > MAX_NAMED_LINKS => format!("{} links", links.len()),
+            _ => format!("{} links: {}", links.len(), compress(links.iter().map(|&l| wires[l].name))),
         };
         if let Some(busy) = busy {
             let _ = write!(title, ", {:.0} % busy", busy * 100.0);
         }
-        let names = links.iter().map(|&link| lab.links[link].name.as_str());
-        let data = match lab.links.len() {
+        let names = links.iter().map(|&link| wires[link].name);
+        let data = match wires.len() {
             0..=MAX_NAMED_LINKS => escape(&names.clone().collect::<Vec<_>>().join(" ")),
             _ => String::new(),
         };

@@ -1,7 +1,7 @@
 //! The labs of `examples/`, and the reference page.
 
 use sanloom_lab::{LoadedLab, Override};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -218,6 +218,39 @@ fn overrides_change_the_lab_and_the_last_value_applies() {
 }
 
 #[test]
+fn graphs_have_a_cable_for_every_link_of_every_network() {
+    let mut planes = BTreeMap::<String, usize>::new();
+    for (name, text) in examples() {
+        let loaded = load(&name, &text);
+        let graph = sanloom_lab::topology::graph(&loaded.lab, &loaded.isolated);
+        let of_shape = |shape: u32| {
+            let shape = &graph.shapes[shape as usize];
+            let own = [shape.label.clone()];
+            let nodes = if shape.members.is_empty() { &own[..] } else { &shape.members };
+            nodes.iter().map(|node| format!("{node}:")).collect::<Vec<_>>()
+        };
+        let mut drawn = BTreeSet::new();
+        for cable in &graph.cables {
+            let nodes = cable.shapes.map(of_shape);
+            for &number in &cable.links {
+                let link = &graph.links[number as usize];
+                let is_at = |end: &str, nodes: &[String]| nodes.iter().any(|node| end.starts_with(node.as_str()));
+                let [a, b] =
+                    [0, 1].map(|side| is_at(&link.ends[0], &nodes[side]) && is_at(&link.ends[1], &nodes[1 - side]));
+                assert!(a || b, "{name}: {link:?} between {nodes:?}");
+                assert!(drawn.insert(number), "{name}: {link:?} is drawn twice");
+                *planes.entry(format!("{:?}", link.plane)).or_default() += 1;
+            }
+        }
+        assert_eq!(drawn.len(), graph.links.len(), "{name}");
+        let all = loaded.lab.links.len() + loaded.lab.ethernet_links.len() + loaded.lab.infiniband.links.len();
+        assert_eq!(graph.links.len(), all, "{name}");
+    }
+    let names: Vec<&str> = planes.keys().map(String::as_str).collect();
+    assert_eq!(names, ["Ethernet", "FibreChannel", "Infiniband"]);
+}
+
+#[test]
 fn drawings_are_well_formed_and_name_every_link() {
     for (name, text) in examples() {
         let lab = load(&name, &text).lab;
@@ -233,8 +266,10 @@ fn drawings_are_well_formed_and_name_every_link() {
             }
         }
         if links <= 40.0 {
-            for link in &lab.links {
-                assert!(plain.contains(&link.name), "{name}: {}", link.name);
+            let ethernet = lab.ethernet_links.iter().map(|link| &link.name);
+            let infiniband = lab.infiniband.links.iter().map(|link| &link.name);
+            for link in lab.links.iter().map(|link| &link.name).chain(ethernet).chain(infiniband) {
+                assert!(plain.contains(link), "{name}: {link}");
             }
         }
         assert!(plain.len() < 400_000, "{name}: {}", plain.len());

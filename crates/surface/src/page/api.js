@@ -34,6 +34,8 @@ export class Store extends EventTarget {
     this.connected = null;
     this.portIndex = new Map();
     this.linkPorts = new Map();
+    /** Whether links of Ethernet and InfiniBand are up, by name. */
+    this.planes = new Map();
     // Browsers keep the stream of a page that was left for a while, and have six for a server.
     addEventListener("pagehide", () => this.source?.close());
     addEventListener("pageshow", (event) => { if (event.persisted) this.open(); });
@@ -91,6 +93,13 @@ export class Store extends EventTarget {
     });
   }
 
+  /** Reads the links of Ethernet and InfiniBand, which events do not tell. */
+  async readPlanes() {
+    const { links } = await show("links");
+    this.planes = new Map(links.map((link) => [link.link, link.up]));
+    if (this.state) this.dispatchEvent(new CustomEvent("state", { detail: this.state }));
+  }
+
   /** Status of a port of a switch: a word, which is also its class. */
   status(i) {
     const s = this.state;
@@ -108,6 +117,11 @@ export class Store extends EventTarget {
 
   /** Status at both ends of a link. An end that is no switch has that of the other end. */
   ends(link) {
+    if (link.plane) {
+      const up = this.planes.get(link.name);
+      const word = up === undefined ? "absent" : up ? "up" : "down";
+      return [word, word];
+    }
     const both = link.ends.map((end) => this.portStatus(end));
     return [both[0] ?? both[1] ?? "absent", both[1] ?? both[0] ?? "absent"];
   }

@@ -145,6 +145,11 @@ async function start() {
   // A paced run has ended: the page of its results is another one.
   app.store.addEventListener("finished", () => location.reload());
   app.store.open();
+  if (app.me.kind === "simulated" && app.graph.links.some((link) => link.plane)) {
+    const read = () => { if (!document.hidden) app.store.readPlanes().catch(() => {}); };
+    read();
+    setInterval(read, 2000);
+  }
   app.store.addEventListener("log", (event) => { const faults = event.detail.filter((entry) => entry.fault); if (faults.length) announce(`${faults[faults.length - 1].object}: ${faults[faults.length - 1].text}`); });
   draw();
 }

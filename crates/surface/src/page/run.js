@@ -117,7 +117,9 @@ function overview(app, [run, other]) {
     const name = one.name.replace(/\.(forward|backward)$/, "");
     links.set(name, [...(links.get(name) ?? []), one]);
   }
-  const heat = (link) => { const both = links.get(link.name); return both ? Math.max(...both.map((one) => one.utilisation[step] ?? 0)) : null; };
+  // Ethernet and InfiniBand have no series for each link, so their links show the whole run.
+  const whole = new Map([...(run.ethernet_links ?? []), ...(run.infiniband_links ?? [])].map((link) => [link.name, Math.max(link.forward.utilisation, link.backward.utilisation)]));
+  const heat = (link) => { const both = links.get(link.name); return both ? Math.max(...both.map((one) => one.utilisation[step] ?? 0)) : whole.get(link.name) ?? null; };
   const map = new Map2d({ graph: app.graph, store: null, place: app.params().get("map"), open: app.open, moved: (of) => app.set({ map: of }), heat });
   const label = el("output", { id: "time" });
   const slider = el("input", { id: "slider", type: "range", min: 0, max: steps - 1, step: 1, "aria-label": "Time of the run", input: () => move(Number(slider.value)) });

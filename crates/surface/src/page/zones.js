@@ -41,9 +41,9 @@ const EDITS = {
 function fabricsOf(graph) {
   const first = new Map();
   for (const shape of graph.shapes) {
-    if (shape.kind === "switch" && !first.has(shape.fabric ?? 0)) first.set(shape.fabric ?? 0, shape.members?.[0] ?? shape.label);
+    if (shape.kind === "switch" && !shape.plane && !first.has(shape.fabric ?? 0)) first.set(shape.fabric ?? 0, shape.members?.[0] ?? shape.label);
   }
-  return graph.fabrics.length > 1 ? [...first].map(([fabric, on]) => ({ label: graph.fabrics[fabric]?.label ?? on, on })) : [];
+  return first.size > 1 ? [...first].map(([fabric, on]) => ({ label: graph.fabrics[fabric]?.label ?? on, on })) : [];
 }
 
 export function zones(app) {

@@ -1,7 +1,9 @@
 //! The shapes, cables, rows and fabrics of a drawing.
 
 use super::super::names::compress;
+use super::super::wires::{Place, Wire};
 use super::{BOX_HEIGHT, Cable, Cell, Kind, Shape, text_width};
+use sanloom_api::view::Plane;
 use sanloom_fc::config::{Host, Node};
 use sanloom_fc::san::Lab;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,50 +15,62 @@ const MAX_NAMED: usize = 2_000;
 
 /// A node that is neither a switch nor a loop.
 struct Leaf<'l> {
-    node: Node,
+    place: Place,
     name: &'l str,
     tooltip: String,
 }
 
 /// Adds the shapes, and returns the shape of each node.
-pub(super) fn shapes(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize> {
-    let mut ends: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
-    for link in &lab.links {
-        let [a, b] = link.ends.map(|e| e.node);
+pub(super) fn shapes(lab: &Lab, wires: &[Wire<'_>], shapes: &mut Vec<Shape>) -> BTreeMap<Place, usize> {
+    let mut ends: BTreeMap<Place, Vec<Place>> = BTreeMap::new();
+    for wire in wires {
+        let [a, b] = wire.places;
         ends.entry(a).or_default().push(b);
         ends.entry(b).or_default().push(a);
     }
     let mut shape_of = BTreeMap::new();
-    for (index, switch) in lab.switches.iter().enumerate() {
-        shape_of.insert(Node::Switch(index as u16), shapes.len());
+    let ports = |place: Place| ends.get(&place).map_or(0, Vec::len);
+    let switches = (0..).zip(&lab.switches).map(|(index, switch)| {
         let tooltip = format!("switch {}, domain {}, {} ports", switch.name, switch.domain, switch.ports);
-        shapes.push(single(Kind::Switch, &switch.name, &tooltip));
-    }
-    for (index, of_lab) in lab.loops.iter().enumerate() {
-        let node = Node::Loop(index as u16);
-        shape_of.insert(node, shapes.len());
-        let ports = ends.get(&node).map_or(0, Vec::len);
-        let tooltip = format!("arbitrated loop {}, {ports} ports", of_lab.name);
-        shapes.push(single(Kind::Switch, &of_lab.name, &tooltip));
+        (Place::Node(Node::Switch(index)), Plane::FibreChannel, &switch.name, tooltip)
+    });
+    let loops = (0..).zip(&lab.loops).map(|(index, of_lab)| {
+        let place = Place::Node(Node::Loop(index));
+        let tooltip = format!("arbitrated loop {}, {} ports", of_lab.name, ports(place));
+        (place, Plane::FibreChannel, &of_lab.name, tooltip)
+    });
+    let ethernet = (0..).zip(&lab.ethernet_switches).map(|(index, switch)| {
+        let place = Place::Ethernet(index);
+        let tooltip = format!("Ethernet switch {}, {} links", switch.name, ports(place));
+        (place, Plane::Ethernet, &switch.name, tooltip)
+    });
+    let infiniband = (0..).zip(&lab.infiniband.switches).map(|(index, switch)| {
+        let place = Place::Infiniband(index);
+        let tooltip = format!("InfiniBand switch {}, {} links", switch.name, ports(place));
+        (place, Plane::Infiniband, &switch.name, tooltip)
+    });
+    for (place, plane, name, tooltip) in switches.chain(loops).chain(ethernet).chain(infiniband) {
+        shape_of.insert(place, shapes.len());
+        shapes.push(Shape { plane, ..single(Kind::Switch, name, &tooltip) });
     }
     for (kind, leaves) in [(Kind::Host, hosts(lab)), (Kind::Storage, storage(lab))] {
         let are_named = leaves.len() <= MAX_NAMED;
         if leaves.len() <= MAX_SINGLE {
             for leaf in leaves {
-                shape_of.insert(leaf.node, shapes.len());
+                shape_of.insert(leaf.place, shapes.len());
                 shapes.push(single(kind, leaf.name, &leaf.tooltip));
             }
             continue;
         }
-        let mut groups: BTreeMap<Vec<Node>, Vec<Leaf<'_>>> = BTreeMap::new();
+        let mut groups: BTreeMap<Vec<Place>, Vec<Leaf<'_>>> = BTreeMap::new();
         for leaf in leaves {
-            let mut near = ends.get(&leaf.node).cloned().unwrap_or_default();
+            let mut near = ends.get(&leaf.place).cloned().unwrap_or_default();
             near.sort_unstable();
             groups.entry(near).or_default().push(leaf);
         }
         for members in groups.into_values() {
             for leaf in &members {
-                shape_of.insert(leaf.node, shapes.len());
+                shape_of.insert(leaf.place, shapes.len());
             }
             let names = members.iter().filter(|_| members.len() > 1).map(|leaf| leaf.name.to_owned()).collect();
             let shape = match &members[..] {
@@ -89,13 +103,15 @@ fn hosts(lab: &Lab) -> Vec<Leaf<'_>> {
         }
     };
     let physical = (0..).zip(&lab.hosts).filter(|(_, host)| host.virtual_machine.is_none());
-    physical.map(|(i, host)| Leaf { node: Node::Host(i), name: &host.name, tooltip: tooltip(i, host) }).collect()
+    physical
+        .map(|(i, host)| Leaf { place: Place::Node(Node::Host(i)), name: &host.name, tooltip: tooltip(i, host) })
+        .collect()
 }
 
 fn storage(lab: &Lab) -> Vec<Leaf<'_>> {
     (lab.storage.iter().enumerate())
         .map(|(i, s)| Leaf {
-            node: Node::Storage(i as u16),
+            place: Place::Node(Node::Storage(i as u16)),
             name: &s.name,
             tooltip: format!("storage {}, ports: {}, LUNs: {}", s.name, s.ports.len(), s.luns.len()),
         })
@@ -113,6 +129,7 @@ fn single(kind: Kind, label: &str, tooltip: &str) -> Shape {
         height: BOX_HEIGHT,
         cells: Vec::new(),
         members: Vec::new(),
+        plane: Plane::FibreChannel,
         row: 0,
         fabric: 0,
     }
@@ -139,10 +156,10 @@ fn panel(kind: Kind, members: &[Leaf<'_>]) -> Shape {
     Shape { cells, ..single(kind, &label, &format!("{label}: {names}")) }
 }
 
-pub(super) fn cables(lab: &Lab, shape_of: &BTreeMap<Node, usize>) -> Vec<Cable> {
+pub(super) fn cables(wires: &[Wire<'_>], shape_of: &BTreeMap<Place, usize>) -> Vec<Cable> {
     let mut cables: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
-    for (index, link) in lab.links.iter().enumerate() {
-        let found = link.ends.map(|e| shape_of.get(&e.node).copied());
+    for (index, wire) in wires.iter().enumerate() {
+        let found = wire.places.map(|place| shape_of.get(&place).copied());
         if let [Some(a), Some(b)] = found
             && a != b
         {
@@ -172,9 +189,10 @@ pub(super) fn rows(shapes: &mut [Shape], cables: &[Cable]) -> usize {
     shapes.iter().map(|s| s.row + 1).max().unwrap_or(1)
 }
 
-/// Numbers the fabrics, in the order of their first switches, and returns how many there are.
-/// `fabric_of` has a value for each switch, which is equal in one fabric.
-pub(super) fn fabrics(shapes: &mut [Shape], fabric_of: &[u16]) -> usize {
+/// Numbers the fabrics, in the order of their first switches, and the networks of the other
+/// switches behind them. Returns their names. `fabric_of` has a value for each switch of Fibre
+/// Channel, which is equal in one fabric.
+pub(super) fn fabrics(shapes: &mut [Shape], fabric_of: &[u16]) -> Vec<String> {
     let mut found: Vec<u16> = Vec::new();
     // The shapes of the switches are first, in the order of the lab.
     for (shape, fabric) in shapes.iter_mut().zip(fabric_of) {
@@ -183,7 +201,27 @@ pub(super) fn fabrics(shapes: &mut [Shape], fabric_of: &[u16]) -> usize {
             found.len() - 1
         });
     }
-    found.len()
+    let mut names: Vec<String> = match found.len() {
+        1 => vec!["Fibre Channel".to_owned()],
+        count => (0..count).map(|fabric| format!("Fabric {}", letters(fabric))).collect(),
+    };
+    for (plane, name) in [(Plane::Ethernet, "Ethernet"), (Plane::Infiniband, "InfiniBand")] {
+        let mut of_plane = shapes.iter_mut().filter(|shape| shape.plane == plane).peekable();
+        if of_plane.peek().is_some() {
+            of_plane.for_each(|shape| shape.fabric = names.len());
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// A, B, … Z, AA, AB, …
+fn letters(index: usize) -> String {
+    let letter = |index: usize| char::from(b'A' + (index % 26) as u8);
+    match index {
+        0..=25 => letter(index).to_string(),
+        _ => format!("{}{}", letter(index / 26 - 1), letter(index)),
+    }
 }
 
 /// Returns the number of ISLs between each switch and the nearest node of a kind, or a large number

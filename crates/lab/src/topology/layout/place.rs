@@ -21,7 +21,8 @@ const PADDING: f64 = 18.0;
 const ROW_GAP: Range<f64> = 90.0..220.0;
 
 impl Layout {
-    pub(super) fn place(&mut self, rows: usize, fabrics: usize) {
+    /// Places the shapes in rows. `fabrics` has the names of the fabrics and networks.
+    pub(super) fn place(&mut self, rows: usize, fabrics: &[String]) {
         self.size_panels();
         let mut order: Vec<Vec<usize>> = vec![Vec::new(); rows];
         for (index, shape) in self.shapes.iter().enumerate() {
@@ -96,8 +97,9 @@ impl Layout {
 
     /// Places the shapes in their order: each fabric in its column, hosts and storage over all
     /// columns, in several lines if they are many.
-    fn spread(&mut self, order: &[Vec<usize>], fabrics: usize) {
-        let widths: Vec<f64> = (0..fabrics).map(|fabric| self.fabric_width(order, fabric)).collect();
+    fn spread(&mut self, order: &[Vec<usize>], names: &[String]) {
+        let fabrics = names.len();
+        let widths: Vec<f64> = (0..fabrics).map(|fabric| self.fabric_width(order, fabric, names)).collect();
         let gaps = FABRIC_GAP * (fabrics.max(1) - 1) as f64;
         let inner = widths.iter().sum::<f64>() + gaps;
         let lines: Vec<Vec<Vec<usize>>> = order.iter().map(|row| self.lines(row)).collect();
@@ -140,7 +142,7 @@ impl Layout {
         self.columns = match band {
             Some((first, last)) if fabrics > 1 => {
                 let column = |(fabric, &(left, width)): (usize, &(f64, f64))| Column {
-                    label: format!("Fabric {}", fabric_name(fabric)),
+                    label: names[fabric].clone(),
                     left,
                     top: first - heading,
                     width,
@@ -153,12 +155,13 @@ impl Layout {
     }
 
     /// Width of the widest tier of a fabric.
-    fn fabric_width(&self, order: &[Vec<usize>], fabric: usize) -> f64 {
+    fn fabric_width(&self, order: &[Vec<usize>], fabric: usize, names: &[String]) -> f64 {
         let width = |row: &Vec<usize>| -> f64 {
             let of_fabric = |shape: &&Shape| shape.kind == Kind::Switch && shape.fabric == fabric;
             row.iter().map(|&shape| &self.shapes[shape]).filter(of_fabric).map(|shape| shape.width + GAP).sum()
         };
-        order.iter().map(width).fold(text_width("Fabric AA"), f64::max) + 2.0 * PADDING
+        let heading = if names.len() > 1 { text_width(&names[fabric]) } else { 0.0 };
+        order.iter().map(width).fold(text_width("Fabric AA").max(heading), f64::max) + 2.0 * PADDING
     }
 
     /// Breaks a row of hosts or storage into lines.
@@ -230,14 +233,5 @@ impl Layout {
                 self.counts.push(free);
             }
         }
-    }
-}
-
-/// A, B, … Z, AA, AB, …
-fn fabric_name(index: usize) -> String {
-    let letter = |index: usize| char::from(b'A' + (index % 26) as u8);
-    match index {
-        0..=25 => letter(index).to_string(),
-        _ => format!("{}{}", letter(index / 26 - 1), letter(index)),
     }
 }
