@@ -82,10 +82,13 @@ fn with_wildcards(name: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sanloom_api::results::{HostResult, Results};
+    use sanloom_api::results::{HostResult, IoStats, Latency, Results};
 
     fn hint(path: &str) -> String {
-        let host = |name: &str| HostResult { name: name.into(), ..HostResult::default() };
+        // Percentiles of nothing would be no numbers.
+        let latency = Latency { count: 1, ..Latency::default() };
+        let io = IoStats { latency, ..IoStats::default() };
+        let host = |name: &str| HostResult { name: name.into(), io: io.clone(), ..HostResult::default() };
         let results = Results { hosts: vec![host("server1"), host("server2")], ..Results::default() };
         remedy(&Metrics::new(&results), path)
     }

@@ -57,9 +57,10 @@ pub fn coloured_topology(lab: &Lab, isolated: &[usize], results: &Results) -> St
     let utilisation = |link: usize| {
         let fibre = results.links.get(link).map(LinkResult::utilisation);
         let on_ethernet = link.checked_sub(lab.links.len());
-        let ethernet = on_ethernet.filter(|link| *link < lab.ethernet_links.len());
+        let count = if lab.ethernet_is_implied() { 0 } else { lab.ethernet_links.len() };
+        let ethernet = on_ethernet.filter(|link| *link < count);
         let ethernet = ethernet.and_then(|link| results.ethernet_links.get(link)).map(EthernetLinkResult::utilisation);
-        let infiniband = on_ethernet.and_then(|link| link.checked_sub(lab.ethernet_links.len()));
+        let infiniband = on_ethernet.and_then(|link| link.checked_sub(count));
         let infiniband = infiniband.and_then(|link| results.infiniband_links.get(link));
         fibre.or(ethernet).or(infiniband.map(InfinibandLinkResult::utilisation)).unwrap_or(0.0)
     };

@@ -90,9 +90,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let labs: Vec<&Loaded> = std::iter::once(&after).chain(&before).collect();
     let (dialect, fabric) = dialect(args, &labs)?;
     let new = part(args, fabric, &after, None)?;
-    let old = match &before {
-        Some(lab) => part(args, fabric, lab, Some(&new))?,
-        None => dialect.fresh(&new),
+    let (old, new) = match &before {
+        Some(lab) => {
+            let old = part(args, fabric, lab, Some(&new))?;
+            let whole = [lab, &after].map(|lab| whole(fabric, &lab.lab));
+            (export::with_shared(&old, &whole[0], &new), export::with_shared(&new, &whole[1], &old))
+        }
+        None => (dialect.fresh(&new), new),
     };
     let refused = |problems: Vec<Inexpressible>| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -188,14 +192,19 @@ fn dialect(args: &Zones, labs: &[&Loaded]) -> Result<(Dialect, Option<u16>), Fai
     Ok((Dialect::NxOs { vsan, is_enhanced }, Some(vsan)))
 }
 
+/// All zones of a lab in a virtual fabric.
+fn whole(fabric: Option<u16>, lab: &Lab) -> ZoneDatabase {
+    match fabric {
+        Some(fabric) => export::of_virtual_fabric(&lab.zone_database, &lab.zone_fabrics, fabric),
+        None => lab.zone_database.clone(),
+    }
+}
+
 /// The part of the zones of a lab that the commands are about. `new`: that part of the lab that the
 /// commands lead to, if `lab` is the one that they begin with.
 fn part(args: &Zones, fabric: Option<u16>, lab: &Loaded, new: Option<&ZoneDatabase>) -> Result<ZoneDatabase, Failure> {
     let Loaded { path, lab, .. } = lab;
-    let mut database = lab.zone_database.clone();
-    if let Some(fabric) = fabric {
-        database = export::of_virtual_fabric(&database, &lab.zone_fabrics, fabric);
-    }
+    let database = whole(fabric, lab);
     let configs: Vec<&str> = database.defined.configs.keys().map(String::as_str).collect();
     if let Some(config) = &args.config {
         if let Some(new) = new {

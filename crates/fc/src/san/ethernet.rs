@@ -167,9 +167,9 @@ impl Lab {
     }
 
     /// Ethernet that a simulation adds to the lab: one non-blocking switch with a link to each host
-    /// and each iSCSI target of a workload, if neither has a link of any network. `None` without
-    /// such a pair, or if the lab describes Ethernet itself. A host or target with a link is meant
-    /// to use it, so no second network may move its data.
+    /// and each iSCSI target of a workload that no links of Fibre Channel join. `None` without such
+    /// a pair, or if the lab describes Ethernet itself. A host or target with links of InfiniBand is
+    /// meant to use them, so no second network may move its data.
     ///
     /// The portals of a lab for the live program are addresses, often of the machine itself. The
     /// added network lets the same lab move data in a simulation.
@@ -178,15 +178,18 @@ impl Lab {
             return None;
         }
         let mut ends: BTreeSet<EthernetNode> = BTreeSet::new();
-        let linked = self.linked_nodes();
-        let is_free = |node: EthernetNode| !linked.contains(&node);
+        let fabrics = self.fabrics_of_nodes();
+        let on_infiniband = self.nodes_on_infiniband();
+        let is_free = |node: EthernetNode| !on_infiniband.contains(&node);
         for workload in &self.workloads {
             for &host in &workload.hosts {
                 let Some(config) = self.hosts.get(usize::from(host)) else { continue };
                 for target in &workload.targets {
                     let pair = [EthernetNode::Host(host), EthernetNode::Storage(target.storage)];
+                    let is_joined = fabrics.iter().any(|nodes| pair.iter().all(|node| nodes.contains(node)));
                     if config.virtual_machine.is_none()
                         && pair.into_iter().all(is_free)
+                        && !is_joined
                         && self.live.iscsi.contains_key(&target.storage)
                     {
                         ends.extend(pair);
@@ -224,20 +227,29 @@ impl Lab {
         Some((EthernetSwitch::implied(), links))
     }
 
-    /// Hosts and storage systems with links of Fibre Channel or InfiniBand.
-    fn linked_nodes(&self) -> BTreeSet<EthernetNode> {
-        let of_fabrics = self.linked_ports().into_iter().map(|port| port.node).filter_map(|node| match node {
-            Node::Host(host) => Some(EthernetNode::Host(host)),
-            Node::Storage(storage) => Some(EthernetNode::Storage(storage)),
-            Node::Switch(_) | Node::Loop(_) => None,
-        });
+    /// Nodes of each group that Fibre Channel links join.
+    fn fabrics_of_nodes(&self) -> Vec<BTreeSet<EthernetNode>> {
+        let mut groups: BTreeMap<u16, BTreeSet<EthernetNode>> = BTreeMap::new();
+        for port in self.linked_ports() {
+            let node = match port.node {
+                Node::Host(host) => EthernetNode::Host(host),
+                Node::Storage(storage) => EthernetNode::Storage(storage),
+                Node::Switch(_) | Node::Loop(_) => continue,
+            };
+            groups.entry(port.fabric).or_default().insert(node);
+        }
+        groups.into_values().collect()
+    }
+
+    /// Hosts and storage systems with links of InfiniBand.
+    fn nodes_on_infiniband(&self) -> BTreeSet<EthernetNode> {
         let ends = self.infiniband.links.iter().flat_map(|link| link.ends);
-        let of_subnet = ends.filter_map(|end| match end.node {
+        let nodes = ends.filter_map(|end| match end.node {
             InfinibandNode::Host(host) => Some(EthernetNode::Host(host)),
             InfinibandNode::Storage(storage) => Some(EthernetNode::Storage(storage)),
             InfinibandNode::Switch(_) => None,
         });
-        of_fabrics.chain(of_subnet).collect()
+        nodes.collect()
     }
 }
 

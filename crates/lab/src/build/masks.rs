@@ -5,7 +5,7 @@ use super::nodes::Names;
 use super::{ports, workloads};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
-use sanloom_fc::config::{EthernetNode, Mask, Medium, Node};
+use sanloom_fc::config::{EthernetNode, InfinibandNode, Mask, Medium, Node};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::InitiatorName;
 use sanloom_wire::Wwpn;
@@ -38,7 +38,7 @@ pub(super) fn build(
 }
 
 /// Returns the initiator names of a text: an explicit name, the names of all ports of a host, or
-/// that of one port. A host whose links are all of Ethernet has its iSCSI name beside them.
+/// that of one port. A host that uses iSCSI, or has no link, has its iSCSI name beside them.
 fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<InitiatorName> {
     let kind = text.get(..4).unwrap_or_default();
     if ISCSI.iter().any(|one| kind.eq_ignore_ascii_case(one)) {
@@ -47,7 +47,7 @@ fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink)
     }
     let ports = port_names(lab, names, text, origin, sink).into_iter().map(InitiatorName::Fcp);
     let iscsi = match names.get(text) {
-        Some(Node::Host(host)) if is_on_ethernet_only(lab, host) => {
+        Some(Node::Host(host)) if uses_iscsi(lab, host) => {
             Some(InitiatorName::Iscsi(lab.hosts[usize::from(host)].iscsi.name.as_str().into()))
         }
         _ => None,
@@ -55,11 +55,16 @@ fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink)
     ports.chain(iscsi).collect()
 }
 
-fn is_on_ethernet_only(lab: &Lab, host: u16) -> bool {
-    let on_ethernet = lab.ethernet_links.iter().flat_map(|link| &link.ends);
-    let on_fibre = lab.links.iter().flat_map(|link| &link.ends);
-    on_ethernet.into_iter().any(|end| end.node == EthernetNode::Host(host))
-        && !on_fibre.into_iter().any(|end| end.node == Node::Host(host))
+/// Returns whether a host has links of Ethernet, IPoIB, or no link: the simulation may then add
+/// Ethernet.
+fn uses_iscsi(lab: &Lab, host: u16) -> bool {
+    let ethernet = || lab.ethernet_links.iter().flat_map(|link| &link.ends);
+    let fibre = || lab.links.iter().flat_map(|link| &link.ends);
+    let infiniband = || lab.infiniband.links.iter().flat_map(|link| &link.ends);
+    let node = InfinibandNode::Host(host);
+    ethernet().any(|end| end.node == EthernetNode::Host(host))
+        || lab.infiniband.ipoib.nodes.contains_key(&node)
+        || !fibre().any(|end| end.node == Node::Host(host)) && !infiniband().any(|end| end.node == node)
 }
 
 fn port_names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<Wwpn> {

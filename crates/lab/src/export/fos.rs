@@ -157,7 +157,7 @@ pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase) -> String {
     let is_new_default = before.default_zone != after.default_zone;
     if is_new_default {
         let option = if after.default_zone == ZoneDefault::Closed { "--noaccess" } else { "--allaccess" };
-        script.line(format_args!("defzone {option}"));
+        script.line(format_args!("defzone {option}{ANSWER}"));
     }
     if script.text.is_empty() && !effective_differs(before, after) {
         return script.text;

@@ -10,7 +10,7 @@ mod nxos;
 mod part;
 
 pub use names::{ExportNames, on_switches};
-pub use part::{in_force, of_virtual_fabric, only_config};
+pub use part::{in_force, of_virtual_fabric, only_config, with_shared};
 
 use sanloom_fc::config::ZoneDefault;
 use sanloom_fc::zoning::{AliasMembers, DefinedZones, MemberRef, ZoneDatabase, ZoneDefinition};

@@ -78,7 +78,12 @@ fn aliases<'a>(database: &ZoneDatabase, lists: &'a Lists) -> Aliases<'a> {
 pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase, vsan: u16, is_enhanced: bool) -> String {
     let (from, to) = (lists(before), lists(after));
     let mut script = Script { text: String::new(), vsan };
-    let smart = |database: &ZoneDatabase| database.defined.zones.values().any(|zone| !zone.principals.is_empty());
+    // The configuration in force may be another one than that of the part.
+    let smart = |database: &ZoneDatabase| {
+        let in_force = database.effective.iter().flat_map(|effective| &effective.zones);
+        let mut in_force = in_force.map(|zone| !zone.principals.is_empty());
+        database.defined.zones.values().any(|zone| !zone.principals.is_empty()) || in_force.any(|is_peer| is_peer)
+    };
     let (old, new) = (aliases(before, &from), aliases(after, &to));
     device_aliases(&old, &new, &mut script);
     for (name, (_, members)) in new.iter().filter(|(_, (device, _))| !device) {

@@ -2,7 +2,7 @@
 
 use super::Inexpressible;
 use crate::import::ALL_FABRICS;
-use sanloom_fc::zoning::{DefinedZones, EffectiveZones, MemberRef, ZoneDatabase};
+use sanloom_fc::zoning::{DefinedZones, EffectiveZones, MemberRef, ZoneDatabase, ZoneDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,6 +12,9 @@ pub fn of_virtual_fabric(database: &ZoneDatabase, fabrics: &BTreeMap<String, u16
     let is_in = |zone: &String| fabrics.get(zone).is_none_or(|id| *id == vsan);
     let mut defined = (*database.defined).clone();
     defined.zones.retain(|name, _| is_in(name));
+    // An alias that only zones of other fabrics use is there, not here.
+    let (here, all) = (aliases_of(defined.zones.values()), aliases_of(database.defined.zones.values()));
+    defined.aliases.retain(|name, _| here.contains(name) || !all.contains(name));
     defined.configs.values_mut().for_each(|zones| zones.retain(is_in));
     defined.configs.retain(|_, zones| !zones.is_empty());
     let effective = database.effective.as_ref().map(|effective| {
@@ -20,6 +23,35 @@ pub fn of_virtual_fabric(database: &ZoneDatabase, fabrics: &BTreeMap<String, u16
     });
     let effective = effective.filter(|effective| defined.configs.contains_key(&effective.name));
     ZoneDatabase { defined: Arc::new(defined), effective, default_zone: database.default_zone }
+}
+
+/// Returns the aliases that zones name.
+fn aliases_of<'z>(zones: impl Iterator<Item = &'z ZoneDefinition>) -> BTreeSet<String> {
+    let members = zones.flat_map(|zone| zone.members.iter().chain(&zone.principals));
+    let names = members.filter_map(|member| match member {
+        MemberRef::Alias(name) => Some(name.clone()),
+        MemberRef::Member(_) => None,
+    });
+    names.collect()
+}
+
+/// Adds to the part of a database its own zones and aliases that another part has, for example
+/// because both share a zone with a configuration that is not in the part. Otherwise commands would
+/// create what is there, or delete what others use.
+pub fn with_shared(part: &ZoneDatabase, whole: &ZoneDatabase, other: &ZoneDatabase) -> ZoneDatabase {
+    let mut defined = (*part.defined).clone();
+    for name in other.defined.zones.keys() {
+        if let Some(zone) = whole.defined.zones.get(name) {
+            defined.zones.entry(name.clone()).or_insert_with(|| zone.clone());
+        }
+    }
+    let used = aliases_of(defined.zones.values());
+    for name in used.iter().chain(other.defined.aliases.keys()) {
+        if let Some(members) = whole.defined.aliases.get(name) {
+            defined.aliases.entry(name.clone()).or_insert_with(|| members.clone());
+        }
+    }
+    ZoneDatabase { defined: Arc::new(defined), ..part.clone() }
 }
 
 /// Returns the part of a database that one configuration needs: the configuration, its zones, and

@@ -59,7 +59,9 @@ pub(super) fn wires(lab: &Lab) -> Vec<Wire<'_>> {
         EthernetNode::Storage(number) => Place::Node(Node::Storage(number)),
         EthernetNode::Forwarder(number) => Place::Node(Node::Switch(number)),
     };
-    let ethernet = lab.ethernet_links.iter().map(|link| Wire {
+    // The network that a lab without Ethernet is given has no place in its file.
+    let drawn = lab.ethernet_links.iter().filter(|_| !lab.ethernet_is_implied());
+    let ethernet = drawn.map(|link| Wire {
         name: &link.name,
         plane: Plane::Ethernet,
         places: link.ends.map(|end| place(end.node)),

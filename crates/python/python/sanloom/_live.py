@@ -141,12 +141,14 @@ def connect(
     `https`: the file `surface.pem` in the folder of the lab, or its certificate alone.
     """
     if isinstance(target, Lab):
+        if cafile is not None:
+            raise TypeError("only an address with https has a certificate")
         return _socket(_sanloom.control_socket(target._source()), target)
     name = os.fspath(target)
+    if cafile is not None and not name.startswith("https://"):
+        raise TypeError("only an address with https has a certificate")
     if name.startswith(("http://", "https://")):
         return _page(name, user, password, cafile)
-    if cafile is not None:
-        raise TypeError("a control socket has no certificate")
     if user is not None or password is not None:
         raise TypeError("a control socket has no users; its permissions decide")
     if stat.S_ISSOCK(os.stat(name).st_mode):

@@ -56,7 +56,7 @@ impl FrameTexts {
     }
 
     fn open(&mut self, exchange: Exchange, request: Request) {
-        if self.requests.len() >= MAX_REQUESTS {
+        if self.requests.len() >= MAX_REQUESTS && !self.requests.contains_key(&exchange) {
             self.requests.pop_first();
         }
         self.requests.insert(exchange, request);

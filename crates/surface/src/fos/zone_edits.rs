@@ -106,7 +106,7 @@ impl Known<'_> {
         let Change { kind, name, element, rename } = change;
         let (kind, there) = (*kind, self.has(*kind, name));
         let missing = || Fault::missing(format!("there is no {} {name}", element.name));
-        let list = self.list(kind, element)?;
+        let list = self.list(kind, element, there)?;
         if *method == Method::POST {
             edits.push(match there {
                 true => self.add(name, list)?,
@@ -119,6 +119,10 @@ impl Known<'_> {
         }
         if *method == Method::PATCH {
             if let Some(list) = Some(list).filter(|_| element.child(list_name(kind)).is_some()) {
+                let was_peer = kind == Kind::Zone && !self.database.zones[name].principals.is_empty();
+                if was_peer && matches!(&list, List::Zone(zone) if zone.principals.is_empty()) {
+                    return Err(without_principals(name));
+                }
                 edits.push(list.replace(name));
             }
             edits.extend(rename.iter().map(|to| Edit::Rename { kind, from: name.clone(), to: to.clone() }));
@@ -128,7 +132,8 @@ impl Known<'_> {
         Ok(())
     }
 
-    fn list(&self, kind: Kind, element: &Element) -> Result<List, Fault> {
+    /// Members of an element; `is_known` if the object is in the database.
+    fn list(&self, kind: Kind, element: &Element, is_known: bool) -> Result<List, Fault> {
         let container = element.child(list_name(kind));
         let texts = |leaf: &str| -> Vec<String> {
             let leaves = container.into_iter().flat_map(|container| container.children());
@@ -154,6 +159,9 @@ impl Known<'_> {
                 let members = texts("entry-name").iter().map(member).collect();
                 let principals: Vec<Member> = texts("principal-entry-name").iter().map(member).collect();
                 let typed = element.child("zone-type").is_some() || element.child("zone-type-string").is_some();
+                if peer && principals.is_empty() && !is_known {
+                    return Err(Fault::invalid("a peer zone needs a principal-entry-name"));
+                }
                 if typed && !peer && !principals.is_empty() {
                     return Err(Fault::invalid("only a peer zone (zone-type 1) has principals"));
                 }
@@ -200,10 +208,7 @@ impl Known<'_> {
                 let left = |known: &[Member], gone: &[Member]| known.iter().any(|member| !gone.contains(member));
                 let has_principals = !known.principals.is_empty();
                 if has_principals && !left(&known.principals, &principals) && left(&known.members, &members) {
-                    return Err(Fault::invalid(format!(
-                        "zone {name} would lose its last principal, and all its members could communicate; add another \
-                         principal first, or delete the zone"
-                    )));
+                    return Err(without_principals(&name));
                 }
                 match is_same_set(&known.members, &members) && is_same_set(&known.principals, &principals) {
                     true => Edit::Delete { kind: Kind::Zone, name },
@@ -212,6 +217,13 @@ impl Known<'_> {
             }
         })
     }
+}
+
+fn without_principals(name: &str) -> Fault {
+    Fault::invalid(format!(
+        "zone {name} would lose its last principal, and all its members could communicate; add another principal \
+         first, or delete the zone"
+    ))
 }
 
 /// Returns whether both lists have the same items; an item may be in a list twice.

@@ -96,8 +96,10 @@ export class Store extends EventTarget {
   /** Reads the links of Ethernet and InfiniBand, which events do not tell. */
   async readPlanes() {
     const { links } = await show("links");
-    this.planes = new Map(links.map((link) => [link.link, link.up]));
-    if (this.state) this.dispatchEvent(new CustomEvent("state", { detail: this.state }));
+    const planes = new Map(links.map((link) => [link.link, link.up]));
+    const same = planes.size === this.planes.size && [...planes].every(([name, up]) => this.planes.get(name) === up);
+    this.planes = planes;
+    if (this.state && !same) this.dispatchEvent(new CustomEvent("state", { detail: this.state }));
   }
 
   /** Status of a port of a switch: a word, which is also its class. */

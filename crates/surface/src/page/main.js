@@ -4,12 +4,12 @@ import { Store, get, post } from "./api.js";
 import { announce, el, put, section, to } from "./dom.js";
 import { packets } from "./packets.js";
 import { finished, objectOfRun, results } from "./run.js";
-import { events, objectView, overview, tables } from "./views.js";
+import { events, objectView, overview, planes, tables } from "./views.js";
 import { zones } from "./zones.js";
 
 const LIVE = [["overview", "Overview", overview], ["ports", "Ports", tables("ports")], ["zones", "Zones", zones], ["storage", "Storage", tables("luns", "groups", "nodes")], ["volumes", "Volumes", tables("volumes", "paths", "sessions", "stats")], ["events", "Events", events], ["packets", "Packets", packets], ["fabric", "Fabric", tables("switch", "fabric", "routes", "flogi", "ns", "fdmi", "injections", "captures", "counters")]];
 /** Tables of the planes that only a simulation has. */
-const SIMULATED = [...LIVE, ["planes", "Planes", tables("links", "ethernet", "connections", "infiniband", "channels")]];
+const SIMULATED = [...LIVE, ["planes", "Planes", planes]];
 const RUN = [["overview", "Run", finished], ["results", "Results", results]];
 
 const app = { store: null, graph: null, me: null, page: null, views: LIVE, leave: [] };

@@ -92,7 +92,7 @@ export function objectOfRun(app) {
     const { interval_s: interval, steps } = run.series;
     const at = Math.min(Math.max(Math.round(Number(app.params().get("t") ?? 0) / (interval || 1)), 0), Math.max(0, steps - 1));
     const drawn = near.slice(0, 8).flatMap((link) => {
-      const both = run.series.links.filter((one) => names(one.name, link.name));
+      const both = run.series.links.filter((one) => one.name.replace(/\.(forward|backward)$/, "") === link.name);
       return both.length ? [chart(`Utilisation of ${link.name}${both.length > 1 ? `, ${both[0].from} to ${both[0].to} (solid) and back (dashed)` : ""}`, both.slice(0, 2).map((one) => one.utilisation), at, interval)] : [];
     });
     const events = run.events.filter((event) => mentions(event.what, name));

@@ -96,18 +96,19 @@ export function rowsOf(view) {
   return list.map((row) => Object.fromEntries(Object.entries(row).map(([key, value]) => [key, key === "credits" ? value.join(" of ") : value])));
 }
 
-/** A table of the fabric that reads itself again. */
-export function tableOf(app, which, keep = () => true, on = undefined) {
+/** A table of the fabric that reads itself again. `list`: the name of the list, if the view has several. */
+export function tableOf(app, which, keep = () => true, on = undefined, list = undefined) {
   const place = el("div", {}, el("p", { class: "note" }, "Loading"));
   const state = {};
   let grid = null;
   const read = async () => {
     try {
-      const rows = rowsOf(await show(which, on)).filter(keep);
+      const view = await show(which, on);
+      const rows = (list ? view[list] ?? [] : rowsOf(view)).filter(keep);
       const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
       if (!rows.length) { put(place, el("p", { class: "note" }, "This table is empty.")); grid = null; return; }
       if (grid && grid.columns === columns.join()) { grid.update(rows); return; }
-      grid = table(NAMES[which] ?? which, columns, rows, { links: columns.filter((column) => LINKED.includes(column)), state });
+      grid = table(`${NAMES[which] ?? which}${list ? ` ${list}` : ""}`, columns, rows, { links: columns.filter((column) => LINKED.includes(column)), state });
       grid.columns = columns.join();
       put(place, grid);
     } catch (error) {
@@ -124,6 +125,9 @@ export function tableOf(app, which, keep = () => true, on = undefined) {
 }
 
 export const tables = (...which) => (app) => el("div", {}, which.map((name) => section(NAMES[name], tableOf(app, name))));
+
+/** Links and ports of all networks of a simulation. */
+export const planes = (app) => el("div", {}, section("Links", tableOf(app, "links")), section("Ethernet ports", tableOf(app, "ethernet", () => true, undefined, "ports")), section("Ethernet switches", tableOf(app, "ethernet", () => true, undefined, "switches")), ["connections", "infiniband", "channels"].map((name) => section(NAMES[name], tableOf(app, name))));
 
 /** The neighbourhood of an object: its two hops. */
 export function hops(app, centre) {

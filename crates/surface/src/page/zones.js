@@ -130,6 +130,11 @@ export function zones(app) {
     event.preventDefault();
     const aliases = new Set(Object.keys(status?.committed.aliases ?? {}));
     const [labels, edit] = EDITS[kind.value];
+    if (labels.principals === "Principals" && !members(others.value).length) {
+      result.className = "error";
+      result.textContent = "A peer zone needs a principal; without one, all its members communicate.";
+      return;
+    }
     edits.push(edit({ name: name.value.trim(), members: list.value, principals: labels.principals ? others.value : "" }, aliases));
     list.value = others.value = "";
     draw();

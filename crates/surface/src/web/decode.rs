@@ -218,7 +218,7 @@ fn internet(decoded: &mut DecodedFrame, bytes: &[u8], at: usize) {
 }
 
 /// Fields of the information units of FCP (FCP-4, 9).
-fn fcp(decoded: &mut DecodedFrame, message: &Message, at: usize) {
+fn fcp(decoded: &mut DecodedFrame, message: &Message, unit: &[u8], at: usize) {
     match message {
         Message::FcpCmnd(command) => {
             decoded.add("FCP_LUN", hex(&command.lun), at, at + 8);
@@ -239,7 +239,10 @@ fn fcp(decoded: &mut DecodedFrame, message: &Message, at: usize) {
             decoded.add("SCSI status", format!("{:#04x}", response.status), at + 11, at + 12);
             decoded.add("Residual", format!("{:?}", response.residual), at + 12, at + 16);
             if let Some(sense) = &response.sense {
-                let from = at + FcpRsp::BYTES + response.response_code.map_or(0, |_| 8);
+                // FCP_RSP_INFO has 0, 4 or 8 bytes.
+                let length = unit.get(20..24).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes);
+                let information = if response.response_code.is_some() { length as usize } else { 0 };
+                let from = at + FcpRsp::BYTES + information;
                 decoded.add("Sense data", hex(sense), from, from + sense.len());
             }
         }
@@ -276,7 +279,7 @@ fn fibre_channel(decoded: &mut DecodedFrame, bytes: &[u8], at: usize) {
         decoded.summary = format!("{} → {} {text}", header.s_id, header.d_id);
         if bytes.len() > HEADER_BYTES {
             decoded.add("Payload", text, at + HEADER_BYTES, at + bytes.len());
-            fcp(decoded, &message, at + HEADER_BYTES);
+            fcp(decoded, &message, &bytes[HEADER_BYTES..], at + HEADER_BYTES);
         }
     } else if bytes.len() > HEADER_BYTES {
         let length = bytes.len() - HEADER_BYTES;

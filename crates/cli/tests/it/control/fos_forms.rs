@@ -43,7 +43,8 @@ fn draw(dice: &mut impl Rng, model: &Model) -> Change {
     let name = *["z1", "z2", "z3", "peer1", "peer2"].choose(dice).unwrap();
     let method = *["POST", "POST", "PATCH", "DELETE", "DELETE"].choose(dice).unwrap();
     let mut chosen: Vec<String> = all.sample(dice, 4).cloned().collect();
-    let has_principals = name.starts_with("peer") && (method != "DELETE" || dice.random());
+    let may_lack_them = method == "DELETE" || method == "PATCH" && dice.random_bool(0.2);
+    let has_principals = name.starts_with("peer") && (!may_lack_them || dice.random());
     let principals = chosen.split_off(if has_principals { dice.random_range(2..4) } else { 4 });
     chosen.truncate(dice.random_range(1..=2));
     let mut lists = [chosen, principals];
@@ -108,11 +109,12 @@ impl Change {
                 return self.store(model, all, 201);
             }
             (_, None) => return 404,
+            // Members of a zone without principals would communicate with each other.
+            ("PATCH", Some([_, principals])) if !principals.is_empty() && lists[1].is_empty() => return 400,
             ("PATCH", Some(_)) => return self.store(model, lists, 204),
             // Without members, the whole zone is deleted.
             (_, Some(_)) if lists == Members::default() => Members::default(),
             (_, Some(known)) if (0..2).any(|list| !lists[list].is_subset(&known[list])) => return 400,
-            // Members of a zone without principals would communicate with each other.
             (_, Some([members, principals]))
                 if !principals.is_empty() && lists[1] == *principals && lists[0] != *members =>
             {

@@ -34,7 +34,8 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
         let node = InfinibandNode::Storage(number);
         let over_infiniband = subnet.contains(&node)
             && (lab.infiniband.targets.contains_key(&number) || lab.infiniband.ipoib.nodes.contains_key(&node));
-        if !over_ethernet && !over_infiniband {
+        // Ports of Fibre Channel use them, whatever the other networks do.
+        if fabric.contains(&Node::Storage(number)) || !(over_ethernet || over_infiniband) {
             continue;
         }
         for (key, is_given) in [("bus", storage.bus.is_some()), ("interrupt", storage.interrupt.is_some())] {

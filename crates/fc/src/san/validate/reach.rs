@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of hosts or storage systems named in one sentence.
 const MAX_NAMED: usize = 8;
+/// Most searches for the reason why a pair has no path.
+const MAX_SEARCHES: usize = 200;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     if lab.workloads.is_empty() {
@@ -84,6 +86,7 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
     let mut unlinked: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
     let mut unzoned: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
     let mut obstacles: BTreeMap<Obstacle, Vec<u16>> = BTreeMap::new();
+    let mut searches = 0;
     for ((fabrics, _), hosts) in hosts {
         let permitted = access.pairs.storage_of_host(hosts[0]);
         let refused = targets.difference(&permitted).copied();
@@ -99,6 +102,11 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
             let linked: BTreeSet<u16> = linked.iter().filter(lacks_sessions).copied().collect();
             let cut_off: BTreeSet<u16> = cut_off.iter().filter(lacks_sessions).copied().collect();
             let has_setting = |storage: &u16| {
+                // Each search takes as long as the lab is large. The first ones show the mistake.
+                searches += 1;
+                if searches > MAX_SEARCHES {
+                    return !obstacles.is_empty();
+                }
                 let found = Obstacle::of(lab, &access.ip, *host, *storage);
                 found.map(|found| obstacles.entry(found).or_default().push(*host)).is_some()
             };

@@ -39,7 +39,8 @@ pub(super) fn shapes(lab: &Lab, wires: &[Wire<'_>], shapes: &mut Vec<Shape>) -> 
         let tooltip = format!("arbitrated loop {}, {} ports", of_lab.name, ports(place));
         (place, Plane::FibreChannel, &of_lab.name, tooltip)
     });
-    let ethernet = (0..).zip(&lab.ethernet_switches).map(|(index, switch)| {
+    let of_file = lab.ethernet_switches.iter().filter(|_| !lab.ethernet_is_implied());
+    let ethernet = (0..).zip(of_file).map(|(index, switch)| {
         let place = Place::Ethernet(index);
         let tooltip = format!("Ethernet switch {}, {} links", switch.name, ports(place));
         (place, Plane::Ethernet, &switch.name, tooltip)
@@ -195,7 +196,8 @@ pub(super) fn rows(shapes: &mut [Shape], cables: &[Cable]) -> usize {
 pub(super) fn fabrics(shapes: &mut [Shape], fabric_of: &[u16]) -> Vec<String> {
     let mut found: Vec<u16> = Vec::new();
     // The shapes of the switches are first, in the order of the lab.
-    for (shape, fabric) in shapes.iter_mut().zip(fabric_of) {
+    let of_fabrics = shapes.iter_mut().filter(|shape| shape.kind == Kind::Switch && shape.plane == Plane::FibreChannel);
+    for (shape, fabric) in of_fabrics.zip(fabric_of) {
         shape.fabric = found.iter().position(|known| known == fabric).unwrap_or_else(|| {
             found.push(*fabric);
             found.len() - 1

@@ -55,7 +55,7 @@ impl Model for Fos {
         while let Some(line) = lines.next() {
             self.command(line);
             // Commands that change the fabric ask, and the next line is the answer.
-            if ["cfgsave", "cfgenable", "cfgdisable"].iter().any(|verb| line.starts_with(verb)) {
+            if ["cfgsave", "cfgenable", "cfgdisable", "defzone"].iter().any(|verb| line.starts_with(verb)) {
                 assert_eq!(lines.next(), Some("y"), "{line}: no answer");
             }
         }

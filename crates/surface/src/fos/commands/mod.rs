@@ -241,6 +241,7 @@ impl Console {
             "cfgenable" => zones::question(&arguments, zones::Ask::Enable),
             "cfgdisable" => zones::question(&arguments, zones::Ask::Disable),
             "cfgsave" => zones::question(&arguments, zones::Ask::Save),
+            "defzone" if !prints_only => zones::question(&arguments, zones::Ask::DefaultZone),
             _ => match COMMANDS.iter().find(|entry| entry.0 == name) {
                 None => {
                     let output = format!("rbash: {name}: command not found\n");
@@ -257,7 +258,7 @@ impl Console {
         match asked {
             Err(fault) => failure(&fault.message),
             // The option -f answers the question.
-            Ok((_, edits, true)) => self.commit(now, edits, fabric),
+            Ok((_, edits, true)) => self.perform(now, edits, fabric),
             Ok((output, edits, false)) => {
                 self.question = Some(Question { edits, rest: Vec::new() });
                 Reply { output, asks: true, ..Reply::default() }
@@ -268,14 +269,19 @@ impl Console {
     fn answered(&mut self, now: Now, line: &str, question: Question, fabric: &mut dyn Fabric) -> (Reply, Vec<String>) {
         let Question { edits, rest } = question;
         match line.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => (self.commit(now, edits, fabric), rest),
+            "y" | "yes" => (self.perform(now, edits, fabric), rest),
             _ => (Reply { output: "Operation cancelled.\n".to_owned(), ..Reply::default() }, rest),
         }
     }
 
-    fn commit(&mut self, now: Now, edits: Vec<Edit>, fabric: &mut dyn Fabric) -> Reply {
+    /// Makes the change of a command that has asked. The default zone changes in the transaction, and
+    /// all other ones commit it.
+    fn perform(&mut self, now: Now, edits: Vec<Edit>, fabric: &mut dyn Fabric) -> Reply {
         let mut room = self.room(now, fabric);
-        let result = zones::commit(&mut room, edits);
+        let result = match edits[..] {
+            [Edit::SetDefault { .. }] => zones::stage(&mut room, edits),
+            _ => zones::commit(&mut room, edits),
+        };
         match result {
             Ok((output, status)) => Reply { output, status, ..Reply::default() },
             Err(fault) => failure(&fault.message),

@@ -18,6 +18,8 @@ pub enum Ask {
     Disable,
     /// `cfgsave`.
     Save,
+    /// `defzone` with an option that changes it.
+    DefaultZone,
 }
 
 /// Question of a command, its edits, and whether the option -f answers it.
@@ -31,6 +33,15 @@ pub fn question(arguments: &[String], ask: Ask) -> Result<(String, Vec<Edit>, bo
         }
         Ask::Disable => ("disable", "disable zoning configuration".to_owned(), vec![Edit::Disable]),
         Ask::Save => ("save", "save the Defined zoning configuration only".to_owned(), Vec::new()),
+        Ask::DefaultZone => {
+            let (open, word) = match arguments.first().map(String::as_str) {
+                Some("--noaccess") => (false, "No Access"),
+                Some("--allaccess") => (true, "All Access"),
+                _ => return Err(Fault::invalid("Usage: defzone [--noaccess|--allaccess|--show]")),
+            };
+            let edit = Edit::SetDefault { open, auto: false };
+            ("set the default zone of", format!("set the Default Zone access mode to {word}"), vec![edit])
+        }
     };
     let text = format!(
         "You are about to {about} the zoning configuration.\nThe change applies to all switches of the fabric.\n\
@@ -197,26 +208,19 @@ pub fn transaction(room: &mut Room<'_>, _: &[String]) -> Outcome {
     Ok((text, 0))
 }
 
-/// `defzone --show | --noaccess | --allaccess`.
-pub fn default_zone(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let open = match words.first().map(String::as_str) {
-        None | Some("--show") => {
-            let (status, database) = seen(room)?;
-            let word = |open| if open { "All Access" } else { "No Access" };
-            let committed = word(status.committed.default_open);
-            return Ok((
-                format!(
-                    "Default Zone Access Mode\n        committed - {committed}\n        transaction - {}\n",
-                    if status.working.is_some() { word(database.default_open) } else { "No Transaction" }
-                ),
-                0,
-            ));
-        }
-        Some("--noaccess") => false,
-        Some("--allaccess") => true,
-        Some(_) => return Err(Fault::invalid("Usage: defzone [--noaccess|--allaccess|--show]")),
-    };
-    zone_edits::edit(room, None, vec![Edit::SetDefault { open, auto: false }])?;
+/// `defzone --show`; the other options ask.
+pub fn default_zone(room: &mut Room<'_>, _words: &[String]) -> Outcome {
+    let (status, database) = seen(room)?;
+    let word = |open| if open { "All Access" } else { "No Access" };
+    let committed = word(status.committed.default_open);
+    let working = if status.working.is_some() { word(database.default_open) } else { "No Transaction" };
+    let text = format!("Default Zone Access Mode\n        committed - {committed}\n        transaction - {working}\n");
+    Ok((text, 0))
+}
+
+/// Adds edits to the transaction of the session.
+pub fn stage(room: &mut Room<'_>, edits: Vec<Edit>) -> Outcome {
+    zone_edits::edit(room, None, edits)?;
     Ok((String::new(), 0))
 }
 
