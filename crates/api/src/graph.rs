@@ -31,8 +31,8 @@ pub struct Graph {
     pub shapes: Vec<GraphShape>,
     /// Lines of the drawing: all links between two shapes.
     pub cables: Vec<GraphCable>,
-    /// Links: those of Fibre Channel, then of Ethernet, then of InfiniBand, each in the order of the
-    /// lab.
+    /// Links: those of Fibre Channel, then of Ethernet, then of InfiniBand, each in the order of
+    /// the lab.
     pub links: Vec<GraphLink>,
 }
 

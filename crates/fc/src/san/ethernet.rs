@@ -168,8 +168,8 @@ impl Lab {
 
     /// Ethernet that a simulation adds to the lab: one non-blocking switch with a link to each host
     /// and each iSCSI target of a workload that no links of Fibre Channel join. `None` without such
-    /// a pair, or if the lab describes Ethernet itself. A host or target with links of InfiniBand is
-    /// meant to use them, so no second network may move its data.
+    /// a pair, or if the lab describes Ethernet itself. A host or target with links of InfiniBand
+    /// is meant to use them, so no second network may move its data.
     ///
     /// The portals of a lab for the live program are addresses, often of the machine itself. The
     /// added network lets the same lab move data in a simulation.
@@ -179,7 +179,7 @@ impl Lab {
         }
         let mut ends: BTreeSet<EthernetNode> = BTreeSet::new();
         let fabrics = self.fabrics_of_nodes();
-        let on_infiniband = self.nodes_on_infiniband();
+        let on_infiniband = nodes_on_infiniband(self);
         let is_free = |node: EthernetNode| !on_infiniband.contains(&node);
         for workload in &self.workloads {
             for &host in &workload.hosts {
@@ -240,17 +240,17 @@ impl Lab {
         }
         groups.into_values().collect()
     }
+}
 
-    /// Hosts and storage systems with links of InfiniBand.
-    fn nodes_on_infiniband(&self) -> BTreeSet<EthernetNode> {
-        let ends = self.infiniband.links.iter().flat_map(|link| link.ends);
-        let nodes = ends.filter_map(|end| match end.node {
-            InfinibandNode::Host(host) => Some(EthernetNode::Host(host)),
-            InfinibandNode::Storage(storage) => Some(EthernetNode::Storage(storage)),
-            InfinibandNode::Switch(_) => None,
-        });
-        nodes.collect()
-    }
+/// Hosts and storage systems with links of InfiniBand.
+fn nodes_on_infiniband(lab: &Lab) -> BTreeSet<EthernetNode> {
+    let ends = lab.infiniband.links.iter().flat_map(|link| link.ends);
+    let nodes = ends.filter_map(|end| match end.node {
+        InfinibandNode::Host(host) => Some(EthernetNode::Host(host)),
+        InfinibandNode::Storage(storage) => Some(EthernetNode::Storage(storage)),
+        InfinibandNode::Switch(_) => None,
+    });
+    nodes.collect()
 }
 
 impl EthernetSwitch {

@@ -274,8 +274,8 @@ impl Console {
         }
     }
 
-    /// Makes the change of a command that has asked. The default zone changes in the transaction, and
-    /// all other ones commit it.
+    /// Makes the change of a command that has asked. The default zone changes in the transaction,
+    /// and all other ones commit it.
     fn perform(&mut self, now: Now, edits: Vec<Edit>, fabric: &mut dyn Fabric) -> Reply {
         let mut room = self.room(now, fabric);
         let result = match edits[..] {
