@@ -106,7 +106,7 @@ impl Known<'_> {
         let Change { kind, name, element, rename } = change;
         let (kind, there) = (*kind, self.has(*kind, name));
         let missing = || Fault::missing(format!("there is no {} {name}", element.name));
-        let list = self.list(kind, element, there)?;
+        let list = self.list(kind, element, *method == Method::POST && !there)?;
         if *method == Method::POST {
             edits.push(match there {
                 true => self.add(name, list)?,
@@ -132,8 +132,8 @@ impl Known<'_> {
         Ok(())
     }
 
-    /// Members of an element; `is_known` if the object is in the database.
-    fn list(&self, kind: Kind, element: &Element, is_known: bool) -> Result<List, Fault> {
+    /// Members of an element; `creates` if the request creates the object.
+    fn list(&self, kind: Kind, element: &Element, creates: bool) -> Result<List, Fault> {
         let container = element.child(list_name(kind));
         let texts = |leaf: &str| -> Vec<String> {
             let leaves = container.into_iter().flat_map(|container| container.children());
@@ -159,7 +159,7 @@ impl Known<'_> {
                 let members = texts("entry-name").iter().map(member).collect();
                 let principals: Vec<Member> = texts("principal-entry-name").iter().map(member).collect();
                 let typed = element.child("zone-type").is_some() || element.child("zone-type-string").is_some();
-                if peer && principals.is_empty() && !is_known {
+                if creates && peer && principals.is_empty() {
                     return Err(Fault::invalid("a peer zone needs a principal-entry-name"));
                 }
                 if typed && !peer && !principals.is_empty() {

@@ -221,7 +221,8 @@ pub fn default_zone(room: &mut Room<'_>, _words: &[String]) -> Outcome {
 /// Adds edits to the transaction of the session.
 pub fn stage(room: &mut Room<'_>, edits: Vec<Edit>) -> Outcome {
     zone_edits::edit(room, None, edits)?;
-    Ok((String::new(), 0))
+    // The line of the question ends.
+    Ok(("\n".to_owned(), 0))
 }
 
 fn named(room: &mut Room<'_>, words: &[String]) -> Result<(Kind, String), Fault> {
