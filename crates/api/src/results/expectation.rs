@@ -38,6 +38,9 @@ const NO_SAMPLE: &str = "nothing of this kind completed in the measured time, so
 const COMPLETIONS: [&str; 7] =
     ["ios_completed", "iops", "throughput_bytes_per_s", "reads", "writes", "read_bytes", "written_bytes"];
 
+/// Numbers of a host that count logins and their requests.
+const ABOUT_LOGINS: [&str; 2] = ["logins", "requests_unanswered"];
+
 /// Parts of hosts, streams and storage systems that are about their requests. Other parts, such as
 /// `raid`, work without them.
 const ABOUT_REQUESTS: [&str; 4] = ["latency", "command_latency", "waiting", "queue"];
@@ -104,12 +107,12 @@ impl Owner {
         if !["hosts", "streams", "storage"].contains(&section) {
             return None;
         }
-        // A name may contain dots.
-        rest.match_indices('.').find_map(|(at, _)| {
+        // A name may contain dots, and begin with another name.
+        rest.rmatch_indices('.').find_map(|(at, _)| {
             let element = format!("{section}.{}", &rest[..at]);
             let completed = sum(&element, "ios_completed")?;
             let is_about_requests = match rest[at + 1..].split_once('.') {
-                None => true,
+                None => !ABOUT_LOGINS.contains(&&rest[at + 1..]),
                 Some((part, _)) => ABOUT_REQUESTS.contains(&part),
             };
             Some(Owner { completed, offered: sum(&element, "ios_offered").unwrap_or(0.0), is_about_requests })

@@ -145,6 +145,17 @@ fn a_bound_on_a_part_that_completed_nothing_fails() {
 }
 
 #[test]
+fn a_bound_is_judged_by_the_host_with_the_longest_name_and_logins_are_no_requests() {
+    let mut results = nothing_completed();
+    let io = IoStats { ios_offered: 5, ios_completed: 5, ..IoStats::default() };
+    results.hosts.push(HostResult { name: "h".into(), io, ..HostResult::default() });
+    let metrics = Metrics::new(&results);
+    let check = |metric| ExpectationResult::check(&metrics, metric, None, Some(1000.0)).ok;
+    assert!(check("hosts.h.ios_failed") && !check("hosts.h.1.ios_failed"));
+    assert!(check("hosts.idle.logins") && check("sum(hosts.*.requests_unanswered)"));
+}
+
+#[test]
 fn a_malformed_path_is_found_without_results() {
     assert!(is_metric_path("sum(hosts.*.iops)"));
     assert!(is_metric_path("totals.ios_failed"));

@@ -140,13 +140,11 @@ def connect(
     without an answer, `ConnectionError` is raised. `cafile` has the certificate of a page with
     `https`: the file `surface.pem` in the folder of the lab, or its certificate alone.
     """
+    if cafile is not None and not str(target).startswith("https://"):
+        raise TypeError("only an address with https has a certificate")
     if isinstance(target, Lab):
-        if cafile is not None:
-            raise TypeError("only an address with https has a certificate")
         return _socket(_sanloom.control_socket(target._source()), target)
     name = os.fspath(target)
-    if cafile is not None and not name.startswith("https://"):
-        raise TypeError("only an address with https has a certificate")
     if name.startswith(("http://", "https://")):
         return _page(name, user, password, cafile)
     if user is not None or password is not None:

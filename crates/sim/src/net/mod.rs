@@ -13,6 +13,7 @@ pub mod fcoe;
 pub mod infiniband;
 pub mod line;
 mod queue;
+mod record;
 mod sources;
 pub mod tunnel;
 

@@ -6,19 +6,30 @@ use crate::world::fcoe;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{ChannelResult, LinkDirection, LinkKind, LinkResult};
 use sanloom_fc::config::{EthernetRate, Link, Node};
+use sanloom_fc::san::virtual_rates;
 
 pub(super) fn links(view: &View<'_>) -> Vec<LinkResult> {
-    let on_ethernet = fcoe::rates(&view.world.lab);
-    let links = view.world.lab.links.iter().zip(0u16..);
-    links.map(|(link, number)| one(view, link, number, on_ethernet.get(&number).copied())).collect()
+    let lab = &view.world.lab;
+    let (ports, rates) = (fcoe::rates(lab), virtual_rates(lab));
+    let on_ethernet = |number: &u16| {
+        let ports = ports.get(number)?;
+        // A link that nothing joins has its ports only.
+        Some((*ports, rates.get(number).copied().unwrap_or(ports[0].min(ports[1]))))
+    };
+    lab.links.iter().zip(0u16..).map(|(link, number)| one(view, link, number, on_ethernet(&number))).collect()
 }
 
-fn one(view: &View<'_>, link: &Link, number: u16, ports: Option<[EthernetRate; 2]>) -> LinkResult {
-    // The rate of a virtual link is that of its slower Ethernet port. A faster one sends in bursts.
-    let on_ethernet = ports.map(|[a, b]| a.min(b));
-    let burst = |side: usize| match (ports, on_ethernet) {
-        (Some(ports), Some(slower)) => slower.ps_per_byte() as f64 / ports[side].ps_per_byte() as f64,
-        _ => 1.0,
+fn one(
+    view: &View<'_>,
+    link: &Link,
+    number: u16,
+    virtual_link: Option<([EthernetRate; 2], EthernetRate)>,
+) -> LinkResult {
+    let on_ethernet = virtual_link.map(|(_, rate)| rate);
+    // A port that is faster than the way of its link sends in bursts.
+    let burst = |side: usize| match virtual_link {
+        Some((ports, rate)) => rate.ps_per_byte() as f64 / ports[side].ps_per_byte() as f64,
+        None => 1.0,
     };
     let lane = 2 * u32::from(number);
     let down_ps = view.world.downtimes.measured_ps(number, view.now_ps);

@@ -1,44 +1,13 @@
 //! Captures of Ethernet links, checked independently by Wireshark's dissectors.
 
 use crate::captured::{self, Plane};
-use crate::labs;
+use crate::labs::{self, planes};
 use sanloom_api::results::Results;
 use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
 
-/// A host with a tagged session, and a switch whose lossless priority pauses. Wireshark 4.0 knows
-/// header digests only.
-const LAB: &str = r#"
-[run]
-duration = "40ms"
-warmup = "0s"
-[ethernet_switch.tor]
-pfc = 3
-memory = "200KB"
-[host.server]
-iscsi = { priority = 3, vlan = 100, header_digest = "always" }
-[storage.array]
-rate = "20k/s"
-iscsi = { portals = ["192.0.2.1:3260"], header_digest = "always" }
-[[link]]
-name = "server-tor"
-from = "server"
-to = "tor"
-rate = "1GbE"
-vlans = [100]
-[[link]]
-name = "array-tor"
-from = "array"
-to = "tor"
-rate = "10GbE"
-vlans = [100]
-[workload.load]
-hosts = "server"
-targets = "array"
-size = "512KiB"
-depth = 4
-read_share = 0.5
-"#;
+/// Wireshark 4.0 knows header digests only.
+const LAB: &str = planes::DIGESTS;
 
 fn capture(text: &str, link: u16, window: Window) -> (Vec<u8>, Results) {
     captured::capture(&labs::lab(text), &Plane::Ethernet, link, window)

@@ -1,44 +1,14 @@
 //! Captures of InfiniBand links, checked independently by Wireshark's dissectors.
 
 use crate::captured::{self, Plane, packets};
-use crate::labs;
+use crate::labs::{self, planes};
 use sanloom_api::results::Results;
 use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
 use sanloom_wire::infiniband::{Packet, opcode};
 use sanloom_wire::srp::Iu;
 
-/// A host that reads and writes; commands of 80 bytes, data in several packets.
-const LAB: &str = r#"
-[run]
-duration = "4ms"
-warmup = "0s"
-[subnet]
-mtu = 1024
-lanes = 2
-[infiniband_switch.ib]
-[host.server]
-srp = { level = 1 }
-[storage.array]
-rate = "20k/s"
-srp = {}
-[[link]]
-name = "server-ib"
-from = "server"
-to = "ib"
-rate = "1xSDR"
-[[link]]
-name = "array-ib"
-from = "array"
-to = "ib"
-rate = "4xSDR"
-[workload.load]
-hosts = "server"
-targets = "array"
-size = "10KiB"
-depth = 4
-read_share = 0.5
-"#;
+const LAB: &str = planes::SRP_MIXED;
 
 fn capture(text: &str, link: u16, window: Window) -> (Vec<u8>, Results) {
     captured::capture(&labs::lab(text), &Plane::Infiniband, link, window)

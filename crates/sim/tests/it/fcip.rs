@@ -60,6 +60,24 @@ fn all_lost(results: &Results) -> u64 {
     results.drops.values().sum()
 }
 
+/// `check` and the drawing name the same rate, which is that of the slowest link on the way.
+#[test]
+fn results_have_the_rate_of_the_slowest_link_below_a_virtual_one() {
+    let wan = "[[link]]\nname = \"wan\"\nfrom = \"near\"\nto = \"far\"\nrate = \"1GbE\"\nlength = \"1km\"\n";
+    let switched = "[ethernet_switch.\"{a,b}\"]\n[[link]]\nfrom = \"near\"\nto = \"a\"\nrate = \"10GbE\"\n\
+                    [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1GbE\"\n\
+                    [[link]]\nfrom = \"b\"\nto = \"far\"\nrate = \"10GbE\"\n";
+    let text = text(1, "", SHORT, READS);
+    assert!(text.contains(wan), "{text}");
+    let lab = labs::lab(&text.replace(wan, switched));
+    let results = labs::run(&lab);
+    let tunnel = results.links.iter().find(|link| link.name == "tunnel").unwrap();
+    let drawn = sanloom_lab::topology::graph(&lab, &[]);
+    let drawn = drawn.links.iter().find(|link| link.name == "tunnel").unwrap();
+    assert_eq!((tunnel.rate.as_str(), tunnel.rate_bytes_per_s), ("1GbE", drawn.rate_bytes_per_s));
+    assert!(tunnel.utilisation() > 0.85, "{}", tunnel.utilisation());
+}
+
 /// 2,048 bytes of data are 2,112 bytes in their encapsulation, and a segment of 1,448 bytes takes
 /// 1,538 bytes of the line: 114.1 MB/s. Responses, and segments that end with a frame, take 1 %
 /// more.

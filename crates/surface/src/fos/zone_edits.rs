@@ -31,7 +31,7 @@ pub fn write(
             for change in &changes {
                 known.edits(method, change, &mut edits)?;
             }
-            edit(room, None, edits)
+            change(room, edits)
         }
         _ => effective(room, rest, body),
     }
@@ -119,10 +119,6 @@ impl Known<'_> {
         }
         if *method == Method::PATCH {
             if let Some(list) = Some(list).filter(|_| element.child(list_name(kind)).is_some()) {
-                let was_peer = kind == Kind::Zone && !self.database.zones[name].principals.is_empty();
-                if was_peer && matches!(&list, List::Zone(zone) if zone.principals.is_empty()) {
-                    return Err(without_principals(name));
-                }
                 edits.push(list.replace(name));
             }
             edits.extend(rename.iter().map(|to| Edit::Rename { kind, from: name.clone(), to: to.clone() }));
@@ -205,11 +201,6 @@ impl Known<'_> {
                 let key = |member: &Member| text(member).to_owned();
                 let members = stored(&known.members, zone.members, key);
                 let principals = stored(&known.principals, zone.principals, key);
-                let left = |known: &[Member], gone: &[Member]| known.iter().any(|member| !gone.contains(member));
-                let has_principals = !known.principals.is_empty();
-                if has_principals && !left(&known.principals, &principals) && left(&known.members, &members) {
-                    return Err(without_principals(&name));
-                }
                 match is_same_set(&known.members, &members) && is_same_set(&known.principals, &principals) {
                     true => Edit::Delete { kind: Kind::Zone, name },
                     false => Edit::RemoveFromZone { name, zone: Definition { members, principals } },
@@ -217,13 +208,6 @@ impl Known<'_> {
             }
         })
     }
-}
-
-fn without_principals(name: &str) -> Fault {
-    Fault::invalid(format!(
-        "zone {name} would lose its last principal, and all its members could communicate; add another principal \
-         first, or delete the zone"
-    ))
 }
 
 /// Returns whether both lists have the same items; an item may be in a list twice.
@@ -281,6 +265,42 @@ fn list_name(kind: Kind) -> &'static str {
 /// True for a world-wide name or domain and index; false for the name of an alias.
 pub fn is_port(text: &str) -> bool {
     text.contains([':', ',']) || text.starts_with(|c: char| c.is_ascii_digit()) && text.len() > 15
+}
+
+/// Returns the peer zone that an edit leaves with members, but without a principal.
+fn without_principals<'d>(database: &'d Database, edit: &Edit) -> Option<&'d str> {
+    let keeps = |list: &[Member], gone: &dyn Fn(&Member) -> bool| list.iter().any(|member| !gone(member));
+    let loses = |(name, zone): (&'d String, &Definition), gone: [&dyn Fn(&Member) -> bool; 2]| {
+        let loses = !zone.principals.is_empty() && !keeps(&zone.principals, gone[1]) && keeps(&zone.members, gone[0]);
+        loses.then_some(name.as_str())
+    };
+    let zone = |name: &String| database.zones.get_key_value(name);
+    match edit {
+        Edit::RemoveFromZone { name, zone: gone } => {
+            loses(zone(name)?, [&|member| gone.members.contains(member), &|member| gone.principals.contains(member)])
+        }
+        Edit::ReplaceZone { name, zone: new } if new.principals.is_empty() && !new.members.is_empty() => {
+            zone(name).filter(|(_, known)| !known.principals.is_empty()).map(|(name, _)| name.as_str())
+        }
+        Edit::Expunge { kind: Kind::Alias, name } => {
+            let gone = |member: &Member| matches!(member, Member::Alias { alias } if alias == name);
+            database.zones.iter().find_map(|zone| loses(zone, [&gone, &gone]))
+        }
+        _ => None,
+    }
+}
+
+/// Applies edits of definitions in the transaction of the session. A peer zone keeps a principal,
+/// because without one all its members communicate.
+pub fn change(room: &mut Room<'_>, edits: Vec<Edit>) -> Result<(), Fault> {
+    let (_, database) = seen(room)?;
+    if let Some(name) = edits.iter().find_map(|edit| without_principals(&database, edit)) {
+        return Err(Fault::invalid(format!(
+            "zone {name} would lose its last principal, and all its members could communicate; add another principal \
+             first, or delete the zone"
+        )));
+    }
+    edit(room, None, edits)
 }
 
 /// Applies edits in the transaction of the session.
@@ -382,7 +402,7 @@ pub fn operation(room: &mut Room<'_>, body: &[Element]) -> Result<(), Fault> {
     let kind = KINDS.iter().map(|(.., kind)| *kind).find(|kind| known.has(*kind, &name));
     let kind = kind.ok_or_else(|| Fault::missing(format!("there is no zone object {name}")))?;
     match parameters.leaf("action").or_else(|| parameters.leaf("zone-object-action")).as_deref() {
-        Some("expunge") => edit(room, None, vec![Edit::Expunge { kind, name }]),
+        Some("expunge") => change(room, vec![Edit::Expunge { kind, name }]),
         Some("rename") => {
             let to = parameters.leaf("new-zone-object").filter(|to| !to.is_empty());
             let to = to.ok_or_else(|| Fault::invalid("the operation has no new-zone-object"))?;

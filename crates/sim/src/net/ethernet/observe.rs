@@ -1,16 +1,10 @@
 //! Records of watched lines.
 
 use super::{EthernetPlane, PRIORITIES, Packet, PacketLoss};
+use crate::net::record;
 
 /// A record of a watched line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Observed {
-    /// Number of the line.
-    pub line: u32,
-    /// Time of the event, in ps; that of the first bit of a frame.
-    pub at_ps: u64,
-    pub kind: ObservedKind,
-}
+pub type Observed = record::Observed<ObservedKind>;
 
 /// The recorded event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,15 +34,14 @@ pub enum ObservedKind {
 }
 
 /// Records that nobody has forgotten yet.
-#[derive(Default)]
-pub(super) struct Recorder(Vec<Observed>);
+pub(super) type Recorder = record::Recorder<ObservedKind>;
 
 impl EthernetPlane {
     /// Adds a record, if the line is watched.
     #[inline]
     pub(super) fn record(&mut self, line: u32, at_ps: u64, kind: ObservedKind) {
         if self.lines[line as usize].watched {
-            self.recorder.0.push(Observed { line, at_ps, kind });
+            self.recorder.add(line, at_ps, kind);
         }
     }
 
@@ -80,11 +73,11 @@ impl EthernetPlane {
     /// Returns the records of watched links since the last call of
     /// [`EthernetPlane::forget_observed`].
     pub fn observed(&self) -> &[Observed] {
-        &self.recorder.0
+        self.recorder.all()
     }
 
     /// Forgets the records.
     pub fn forget_observed(&mut self) {
-        self.recorder.0.clear();
+        self.recorder.forget();
     }
 }

@@ -1,17 +1,11 @@
 //! Records of watched lines.
 
 use super::{InfinibandPlane, Packet, PacketLoss};
+use crate::net::record;
 use sanloom_transport::infiniband::credit::CreditUpdate;
 
 /// A record of a watched line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Observed {
-    /// Number of the line.
-    pub line: u32,
-    /// Time of the event, in ps; that of the start symbol of a packet.
-    pub at_ps: u64,
-    pub kind: ObservedKind,
-}
+pub type Observed = record::Observed<ObservedKind>;
 
 /// The recorded event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,15 +36,14 @@ pub enum ObservedKind {
 }
 
 /// Records that nobody has forgotten yet.
-#[derive(Default)]
-pub(super) struct Recorder(Vec<Observed>);
+pub(super) type Recorder = record::Recorder<ObservedKind>;
 
 impl InfinibandPlane {
     /// Adds a record, if the line is watched.
     #[inline]
     pub(super) fn record(&mut self, line: u32, at_ps: u64, kind: ObservedKind) {
         if self.lines[line as usize].watched {
-            self.recorder.0.push(Observed { line, at_ps, kind });
+            self.recorder.add(line, at_ps, kind);
         }
     }
 
@@ -64,11 +57,11 @@ impl InfinibandPlane {
     /// Returns the records of watched links since the last call of
     /// [`InfinibandPlane::forget_observed`].
     pub fn observed(&self) -> &[Observed] {
-        &self.recorder.0
+        self.recorder.all()
     }
 
     /// Forgets the records.
     pub fn forget_observed(&mut self) {
-        self.recorder.0.clear();
+        self.recorder.forget();
     }
 }

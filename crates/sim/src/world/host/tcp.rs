@@ -42,18 +42,14 @@ pub(in crate::world) struct TcpOrders {
 }
 
 /// Charges the bus and the processor of a host for frames of TCP at an interface. Returns the end
-/// of this work in ps. Frames that arrive are in memory before the processor handles them; frames
-/// that leave cross the bus while it builds the next ones.
+/// of this work in ps. The processor handles the frames of a batch while the bus moves others.
 pub(in crate::world) fn charge(node: &mut HostNode, now_ps: u64, interface: u16, load: Load) -> u64 {
     let moved_ps = match node.buses.len() {
         0 => now_ps,
         // Interfaces are divided among the buses in turn.
         buses => node.buses[usize::from(interface) % buses].occupy(now_ps, load.bytes),
     };
-    match load.direction {
-        Direction::Receive => charge_processor(node, moved_ps, interface, load),
-        Direction::Send => charge_processor(node, now_ps, interface, load).max(moved_ps),
-    }
+    charge_processor(node, now_ps, interface, load).max(moved_ps)
 }
 
 fn charge_processor(node: &mut HostNode, now_ps: u64, interface: u16, load: Load) -> u64 {

@@ -235,7 +235,7 @@ fn named(room: &mut Room<'_>, words: &[String]) -> Result<(Kind, String), Fault>
 /// `zoneobjectexpunge`.
 pub fn expunge(room: &mut Room<'_>, words: &[String]) -> Outcome {
     let (kind, name) = named(room, words)?;
-    zone_edits::edit(room, None, vec![Edit::Expunge { kind, name }])?;
+    zone_edits::change(room, vec![Edit::Expunge { kind, name }])?;
     Ok((String::new(), 0))
 }
 
