@@ -17,6 +17,7 @@ pub(crate) const MISSING_KEY: &str = "missing-key";
 /// The values of one table, with their locations.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Checked {
+    /// In the order of their paths: a large lab asks for millions of keys, most of which are absent.
     entries: Vec<Entry>,
 }
 
@@ -31,11 +32,26 @@ impl Checked {
     /// Returns the value of a key and its location. An invalid value is returned as [`Value::Bad`];
     /// readers then use the next layer.
     pub fn get(&self, path: &str) -> Option<(&Value, &Origin)> {
-        self.entries.iter().find(|e| e.path == path).map(|e| (&e.value, &e.origin))
+        let entry = &self.entries[self.place(path).ok()?];
+        Some((&entry.value, &entry.origin))
     }
 
+    /// Sets a key that has no value yet.
     pub fn set(&mut self, path: &'static str, origin: Origin, value: Value) {
-        self.entries.push(Entry { path, origin, value });
+        if let Err(place) = self.place(path) {
+            self.entries.insert(place, Entry { path, origin, value });
+        }
+    }
+
+    fn place(&self, path: &str) -> Result<usize, usize> {
+        self.entries.binary_search_by(|entry| entry.path.cmp(path))
+    }
+
+    /// Iterates over the keys below `table`, with their locations.
+    pub fn below<'c>(&'c self, table: &'c str) -> impl Iterator<Item = (&'static str, &'c Origin)> {
+        let start = self.entries.partition_point(|entry| entry.path <= table);
+        let same = self.entries[start..].iter().take_while(move |entry| entry.path.starts_with(table));
+        same.filter(move |entry| is_below(entry.path, table)).map(|entry| (entry.path, &entry.origin))
     }
 
     /// Iterates over the paths of all given keys.
@@ -43,6 +59,11 @@ impl Checked {
     pub fn paths(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.entries.iter().map(|e| e.path)
     }
+}
+
+/// Returns whether `path` is a key of `table`, or of a table in it.
+pub(crate) fn is_below(path: &str, table: &str) -> bool {
+    path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// Checks a table against the definitions of `section`.

@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
-use crate::check::{Checked, MISSING_KEY};
+use crate::check::{Checked, MISSING_KEY, is_below};
 use crate::diagnostic::{Origin, Sink};
 use crate::overrides::SetEntry;
 use crate::schema::{Fallback, Key, SectionDef};
@@ -62,6 +62,17 @@ impl<'d> Element<'d> {
         self.sets.iter().any(|s| s.key.path == path)
             || !self.is_replaced(path)
                 && self.layers.iter().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
+    }
+
+    /// Returns whether any layer has `table`, or the user gave one of its keys.
+    pub fn has_table(&self, table: &str) -> bool {
+        self.get(table).is_some()
+            || self.sets.iter().any(|set| is_below(set.key.path, table))
+            || self
+                .layers
+                .iter()
+                .flat_map(|layer| layer.below(table))
+                .any(|(path, origin)| *origin != Origin::BuiltIn && !self.is_replaced(path))
     }
 
     /// Reports every required key that is missing.

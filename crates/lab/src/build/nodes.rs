@@ -504,13 +504,7 @@ fn service_time(element: &Element<'_>, sink: &mut Sink) -> TimeDistribution {
 
 /// Returns whether any layer has the table, or an override sets one of its keys.
 pub(super) fn has_table(element: &Element<'_>, table: &str) -> bool {
-    element.get(table).is_some()
-        || element
-            .def
-            .keys
-            .iter()
-            .filter(|k| k.path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')))
-            .any(|k| element.is_given(k.path))
+    element.has_table(table)
 }
 
 fn receive_size(element: &Element<'_>) -> u16 {

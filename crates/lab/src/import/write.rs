@@ -56,9 +56,9 @@ const MAX_WORKLOADS: usize = 256;
 /// A workload for each group of hosts with access to the same storage.
 fn workloads(lab: &Lab) -> String {
     let pairs = lab.pairs_permitted_at_some_time();
-    let mut groups: BTreeMap<BTreeSet<u16>, Vec<String>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<u16>, Vec<String>> = BTreeMap::new();
     for (index, host) in lab.hosts.iter().enumerate() {
-        let storage = pairs.storage_of_host(index as u16);
+        let storage: Vec<u16> = pairs.storage_of_host(index as u16).into_iter().collect();
         if !storage.is_empty() {
             groups.entry(storage).or_default().push(host.name.clone());
         }
