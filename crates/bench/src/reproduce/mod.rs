@@ -133,13 +133,9 @@ impl ResultArgs {
         self.outputs.write_options(value, rows, &page)
     }
 
-    /// Writes verdicts as [`ResultArgs::write`] does, prints their table, and judges them.
-    fn publish(&self, folder: Option<&Path>, about: &About<'_>, verdicts: &[Verdict]) -> Result<(), Failure> {
-        self.publish_with(folder, about, verdicts, &[])
-    }
-
-    /// As [`ResultArgs::publish`], with further sections of the page: name, title and content.
-    fn publish_with(
+    /// Writes verdicts as [`ResultArgs::write`] does, prints their table, and judges them. Each of the
+    /// further sections of the page has a name, a title and its content.
+    fn publish(
         &self,
         folder: Option<&Path>,
         about: &About<'_>,

@@ -28,19 +28,29 @@ pub enum Kind {
     Comparison,
 }
 
+/// Side of a bound on which our number has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// At or above the number of the paper.
+    AtLeast,
+    /// At or below the number of the paper.
+    AtMost,
+}
+
 /// Verdict on a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
-    /// A prediction within its tolerance.
+    /// Within its tolerance or bound.
     Ok,
-    /// A prediction outside of its tolerance.
+    /// Outside of its tolerance or bound.
     Missed,
     /// A prediction outside of its tolerance, as its row explains.
     KnownMiss,
     /// A prediction within its tolerance whose row explains why it should miss.
     UnexpectedHit,
-    /// No prediction.
+    /// Neither a prediction nor a number with a tolerance.
     NotJudged,
 }
 
@@ -49,6 +59,8 @@ pub enum Ruling {
 pub struct Verdict {
     /// Short fixed name.
     pub id: String,
+    /// Number of the statement in the list of the command; absent if its statements have none.
+    pub statement: Option<&'static str>,
     /// Description of the number.
     pub what: String,
     /// Origin of our number.
@@ -65,7 +77,9 @@ pub struct Verdict {
     pub tolerance: Option<f64>,
     /// Reason for the size of the tolerance.
     pub tolerance_reason: Option<&'static str>,
-    /// True if `ours` is within the tolerance; absent unless the number is a prediction.
+    /// The paper gives a bound instead of a number.
+    pub bound: Option<Bound>,
+    /// True if `ours` is within the tolerance or the bound; absent if the number has neither.
     pub ok: Option<bool>,
     /// Reason why the prediction is known to miss.
     pub known_miss: Option<&'static str>,
@@ -87,6 +101,7 @@ impl Verdict {
     ) -> Verdict {
         Verdict {
             id: id.into(),
+            statement: None,
             what: what.into(),
             kind,
             paper,
@@ -95,6 +110,7 @@ impl Verdict {
             unit,
             tolerance: None,
             tolerance_reason: None,
+            bound: None,
             ok: None,
             known_miss: None,
             verdict: Ruling::NotJudged,
@@ -102,9 +118,32 @@ impl Verdict {
         }
     }
 
+    /// Adds the number of the statement.
+    pub fn of(mut self, statement: &'static str) -> Verdict {
+        self.statement = Some(statement);
+        self
+    }
+
     /// Makes the number a prediction with this tolerance, a share of the paper's number.
     pub fn predicted(mut self, tolerance: f64) -> Verdict {
         self.kind = Kind::Prediction;
+        self.held(tolerance)
+    }
+
+    /// Makes the number a prediction with a bound: that of the paper.
+    pub fn bounded(mut self, bound: Bound) -> Verdict {
+        self.kind = Kind::Prediction;
+        self.bound = Some(bound);
+        self.ok = Some(self.ours.is_some_and(|ours| match bound {
+            Bound::AtLeast => ours >= self.paper,
+            Bound::AtMost => ours <= self.paper,
+        }));
+        self.rule()
+    }
+
+    /// Gives the number a tolerance, a share of the paper's number, whatever its kind. An input or a
+    /// fit that leaves it says nothing about the paper, but that the model has changed.
+    pub fn held(mut self, tolerance: f64) -> Verdict {
         self.tolerance = Some(tolerance);
         self.ok = Some(self.ours.is_some_and(|ours| (ours - self.paper).abs() <= tolerance * self.paper));
         self.rule()
@@ -165,19 +204,35 @@ impl Verdict {
         [note, tolerance, miss].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
+    /// Returns one of our numbers with about as many digits as the paper gives; counts have none after
+    /// the point.
+    fn digits(&self, value: f64) -> String {
+        let digits = match self.paper.abs() {
+            paper if paper < 1.0 => 3,
+            paper if paper.fract() == 0.0 && value.fract() == 0.0 => 0,
+            paper if paper < 10.0 => 2,
+            _ => 1,
+        };
+        format!("{value:.digits$}")
+    }
+
     fn cells(&self) -> [String; 6] {
         let percent = |tolerance: f64| format!("± {}", format::percent(tolerance));
         let ours = match (self.ours, self.deviation) {
             (None, _) => "–".to_owned(),
-            (Some(ours), None) => format!("{ours:.1}"),
-            (Some(ours), Some(deviation)) => format!("{ours:.1} ± {deviation:.1}"),
+            (Some(ours), None) => self.digits(ours),
+            (Some(ours), Some(deviation)) => format!("{} ± {}", self.digits(ours), self.digits(deviation)),
         };
         [
             format::plain(self.paper),
             ours,
             self.ratio().map_or("–".into(), |ratio| format!("{ratio:.3}")),
             self.kind.word().to_owned(),
-            self.tolerance.map_or(String::new(), percent),
+            match self.bound {
+                Some(Bound::AtLeast) => "at least".to_owned(),
+                Some(Bound::AtMost) => "at most".to_owned(),
+                None => self.tolerance.map_or(String::new(), percent),
+            },
             self.verdict.word().to_owned(),
         ]
     }
@@ -220,7 +275,7 @@ impl Ruling {
 /// Returns the summary line. It counts predictions; the other kinds are only listed.
 pub fn summary(verdicts: &[Verdict]) -> String {
     let count = |is: &dyn Fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
-    let ruled = |ruling| count(&|verdict: &Verdict| verdict.verdict == ruling);
+    let ruled = |ruling| count(&|verdict: &Verdict| verdict.verdict == ruling && verdict.kind == Kind::Prediction);
     let (known, missed, hit) = (ruled(Ruling::KnownMiss), ruled(Ruling::Missed), ruled(Ruling::UnexpectedHit));
     let predictions = count(&|verdict| verdict.kind == Kind::Prediction);
     let mut text = format!(
@@ -245,20 +300,37 @@ pub fn summary(verdicts: &[Verdict]) -> String {
     if !others.is_empty() {
         let _ = write!(text, "; not judged: {}", others.join(", "));
     }
+    let left = count(&|verdict| verdict.kind != Kind::Prediction && verdict.is_unexpected());
+    if left > 0 {
+        let _ = write!(text, "; {} no longer within tolerance", plural(left, "input or fit"));
+    }
     text
+}
+
+/// Sorts verdicts by the numbers of their statements.
+pub fn sort_by_statement(verdicts: &mut [Verdict]) {
+    let number = |statement: &str| statement.trim_start_matches(char::is_alphabetic).parse::<u32>().ok();
+    verdicts.sort_by_key(|verdict| verdict.statement.and_then(number));
 }
 
 /// Decides about the exit code.
 ///
 /// # Errors
-/// If a prediction misses that is not known to miss, or the reverse.
+/// If a prediction misses that is not known to miss, or the reverse; and if an input or a fit leaves
+/// its tolerance.
 pub fn outcome(verdicts: &[Verdict]) -> Result<(), Failure> {
     if verdicts.iter().any(Verdict::is_unexpected) { Err(Failure::expectation()) } else { Ok(()) }
 }
 
+fn has_statements(verdicts: &[Verdict]) -> bool {
+    verdicts.iter().any(|verdict| verdict.statement.is_some())
+}
+
 /// Returns the numbers as a table for a terminal, with their notes below it.
 pub fn table(verdicts: &[Verdict], width: usize) -> String {
-    let mut grid = Grid::new(vec![
+    let is_numbered = has_statements(verdicts);
+    let mut columns = if is_numbered { vec![Column::left("Id")] } else { Vec::new() };
+    columns.extend([
         Column::left("Number"),
         Column::right("Paper"),
         Column::right("Ours"),
@@ -269,6 +341,7 @@ pub fn table(verdicts: &[Verdict], width: usize) -> String {
         Column::left("Verdict"),
         Column::left("Note"),
     ]);
+    let mut grid = Grid::new(columns);
     let mut notes: Vec<String> = Vec::new();
     for verdict in verdicts {
         let text = verdict.text();
@@ -282,7 +355,9 @@ pub fn table(verdicts: &[Verdict], width: usize) -> String {
         };
         let [paper, ours, ratio, kind, tolerance, word] = verdict.cells();
         let unit = verdict.unit.to_owned();
-        grid.row(vec![verdict.what.clone(), paper, ours, unit, ratio, kind, tolerance, word, note]);
+        let mut row = if is_numbered { vec![verdict.statement.unwrap_or_default().to_owned()] } else { Vec::new() };
+        row.extend([verdict.what.clone(), paper, ours, unit, ratio, kind, tolerance, word, note]);
+        grid.row(row);
     }
     let mut out = grid.render(width);
     for (number, note) in (1..).zip(notes) {
@@ -293,7 +368,10 @@ pub fn table(verdicts: &[Verdict], width: usize) -> String {
 
 /// Returns the numbers as a table of a page.
 pub fn html_table(id: &'static str, verdicts: &[Verdict]) -> String {
-    let mut table = Table::new(id)
+    let is_numbered = has_statements(verdicts);
+    let table = Table::new(id);
+    let table = if is_numbered { table.text("Id") } else { table };
+    let mut table = table
         .text("Number")
         .number("Paper")
         .number("Ours")
@@ -305,7 +383,8 @@ pub fn html_table(id: &'static str, verdicts: &[Verdict]) -> String {
         .text("Note");
     for verdict in verdicts {
         let [paper, ours, ratio, kind, tolerance, word] = verdict.cells();
-        table.row(vec![
+        let mut row = if is_numbered { vec![Cell::text(verdict.statement.unwrap_or_default())] } else { Vec::new() };
+        row.extend([
             Cell::text(&verdict.what),
             Cell::number(verdict.paper, paper),
             Cell::number(verdict.ours.unwrap_or(0.0), ours),
@@ -316,6 +395,7 @@ pub fn html_table(id: &'static str, verdicts: &[Verdict]) -> String {
             Cell::text(&word).class(verdict.verdict.class()),
             Cell::text(&verdict.text()),
         ]);
+        table.row(row);
     }
     table.html()
 }
@@ -362,6 +442,32 @@ mod tests {
             assert_eq!(verdict.verdict, ruling);
             assert_eq!(outcome(&[prediction(80.0), verdict]).is_err(), fails, "{ruling:?}");
         }
+    }
+
+    #[test]
+    fn a_bound_holds_on_its_side_and_not_for_a_missing_number() {
+        for (ours, at_least, at_most) in
+            [(Some(80.0), true, true), (Some(80.1), true, false), (Some(79.9), false, true), (None, false, false)]
+        {
+            let ok = |bound| number(ours).bounded(bound).ok == Some(true);
+            assert_eq!((ok(Bound::AtLeast), ok(Bound::AtMost)), (at_least, at_most), "{ours:?}");
+        }
+        assert_eq!(number(Some(90.0)).bounded(Bound::AtLeast).kind, Kind::Prediction);
+    }
+
+    #[test]
+    fn a_fit_that_leaves_its_tolerance_fails_and_is_no_missed_prediction() {
+        let fit = |ours| Verdict { kind: Kind::Fit, ..number(Some(ours)) }.held(0.05);
+        assert!(outcome(&[fit(82.0)]).is_ok() && outcome(&[fit(90.0)]).is_err());
+        assert_eq!(summary(&[fit(82.0)]), "0 predictions: 0 within tolerance, 0 missed; not judged: 1 fit");
+        assert!(summary(&[fit(90.0)]).ends_with("not judged: 1 fit; 1 input or fit no longer within tolerance"));
+    }
+
+    #[test]
+    fn the_table_names_the_statements_if_there_are_any() {
+        let named = table(&[number(Some(80.0)).of("G1"), number(Some(80.0))], 200);
+        assert!(named.starts_with("Id") && named.contains("\nG1 "), "{named}");
+        assert!(table(&[number(Some(80.0))], 200).starts_with("Number"));
     }
 
     #[test]

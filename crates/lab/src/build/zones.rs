@@ -289,8 +289,7 @@ impl<'d> Builder<'_, 'd> {
             self.sink.error(RANGE_MISMATCH, &origin, reason, "write one element for each name");
             return false;
         }
-        let is_part = |c: char| c.is_ascii_graphic() && !"\"'`;,|\\".contains(c);
-        if name.is_empty() || name.len() > 64 || !name.chars().all(is_part) {
+        if !crate::export::is_name_on_switches(name) {
             let reason = format!("`{}` cannot be the name of {} on a switch", value::cut(name), kind.with_article());
             let remedy = "write 1 to 64 letters, digits, `$`, `-`, `^` or `_`";
             self.sink.error(BAD_ZONE, &origin, reason, remedy);

@@ -9,6 +9,7 @@ mod names;
 mod nxos;
 mod part;
 
+pub(crate) use names::is_name_on_switches;
 pub use names::{ExportNames, on_switches};
 pub use part::{in_force, of_virtual_fabric, only_config, with_shared};
 

@@ -6,6 +6,13 @@ use sanloom_fc::zoning::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Returns whether zone objects of switches can have the name: 1 to 64 characters without space,
+/// quotes and separators of lists.
+pub(crate) fn is_name_on_switches(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_graphic() && !"\"'`;,|\\".contains(c);
+    (1..=64).contains(&name.len()) && name.chars().all(is_part)
+}
+
 /// Names that objects have on the switches, by kind and name in the lab (`export_name`).
 pub type ExportNames = BTreeMap<(ObjectKind, String), String>;
 

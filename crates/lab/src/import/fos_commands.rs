@@ -1,7 +1,8 @@
 //! Fabric OS: commands that change the zone database, at a prompt or in a script. A command applies
 //! to all that the file has shown of the database of its switch.
 
-use super::facts::{At, Kind, Object, Objects, Os, ZoneBase, wwn};
+use super::facts::{At, Kind, Object, Objects, Os, wwn};
+use super::fos_transaction::{self, is_of};
 use super::lines::Reader;
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
@@ -24,9 +25,8 @@ pub(super) fn unknown() -> Fate {
 
 /// The databases that the file shows of the present switch, at least one.
 fn session(reader: &mut Reader<'_>) -> Vec<usize> {
-    let seen = reader.seen;
-    let of = |base: &ZoneBase| base.seen == seen && base.vsan.is_none();
-    let mut all: Vec<usize> = (0..reader.facts.zones.len()).filter(|base| of(&reader.facts.zones[*base])).collect();
+    let zones = reader.facts.zones.iter().enumerate();
+    let mut all: Vec<usize> = zones.filter(|(_, base)| is_of(base, reader.seen)).map(|(number, _)| number).collect();
     if all.is_empty() {
         reader.base(None);
         all.push(reader.facts.zones.len() - 1);
@@ -59,25 +59,38 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
     let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let lower = word.to_ascii_lowercase();
     let at = reader.at();
-    reader.zones.asks = ["cfgsave", "cfgenable", "cfgdisable", "cfgclear", "defzone"].contains(&lower.as_str());
+    match ["cfgsave", "cfgenable", "cfgdisable", "cfgclear", "defzone"].contains(&lower.as_str()) {
+        true => fos_transaction::ask(reader),
+        false => fos_transaction::forget(reader),
+    }
     match lower.as_str() {
-        "cfgsave" | "cfgtransabort" => return Some(Fate::Used),
+        "cfgsave" => {
+            fos_transaction::save(reader);
+            return Some(Fate::Used);
+        }
+        "cfgtransabort" => {
+            fos_transaction::abort(reader);
+            return Some(Fate::Used);
+        }
         "cfgdisable" => {
             enable(reader, None);
+            fos_transaction::save(reader);
             return Some(Fate::Used);
         }
         "cfgclear" => {
+            fos_transaction::edit(reader);
             for base in session(reader) {
                 reader.facts.zones[base].defined = Objects::default();
             }
             return Some(Fate::Used);
         }
         "cfgenable" => {
-            let name = rest.trim().trim_start_matches("-f").trim_end_matches("-f").trim().trim_matches('"');
+            let name = rest.split_whitespace().find(|word| *word != "-f").unwrap_or("").trim_matches('"');
             if name.is_empty() {
                 return Some(Fate::bad("names no configuration", "complete the command"));
             }
             enable(reader, Some((name.to_owned(), at)));
+            fos_transaction::save(reader);
             return Some(Fate::Used);
         }
         "defzone" => {
@@ -93,6 +106,7 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
     if OBJECT_COMMANDS.contains(&lower.as_str()) {
         reader.is(Os::FabricOs);
         reader.begun = Some("zone commands");
+        fos_transaction::edit(reader);
         return Some(object_command(reader, &lower, rest));
     }
     let kinds = [("ali", Kind::Alias), ("zone", Kind::Zone), ("cfg", Kind::Config)];
@@ -106,6 +120,7 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         return Some(Fate::bad("has no name", "complete the command"));
     };
     let noun = kind.noun();
+    fos_transaction::edit(reader);
     let all = session(reader);
     let defined = |base: &usize| reader.facts.zones[*base].defined.of(kind).contains_key(&name);
     let having: Vec<usize> = all.iter().copied().filter(defined).collect();

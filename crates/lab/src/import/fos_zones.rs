@@ -14,8 +14,6 @@ pub(super) struct Cursor {
     object: Option<(Kind, String)>,
     /// Members that follow are principals.
     principals: bool,
-    /// The last command asks before it changes the fabric.
-    pub asks: bool,
 }
 
 /// A line of `defzone --show`.
@@ -53,13 +51,7 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         let kinds = ["ali", "zone", "cfg"].iter().find_map(|kind| word.strip_prefix(kind)).unwrap_or("");
         let actions = ["create", "add", "remove", "delete", "enable", "disable", "save"];
         let is_command = actions.contains(&kinds) || word == "defzone" || OBJECT_COMMANDS.contains(&word.as_str());
-        if is_command {
-            return command(reader, text);
-        }
-        // The answer to the question of a command in a script.
-        let is_answer = reader.zones.asks && ["y", "yes"].contains(&word.as_str()) && text.trim().len() == word.len();
-        reader.zones.asks = false;
-        return is_answer.then_some(Fate::Decoration);
+        return if is_command { command(reader, text) } else { None };
     }
     if reader.section != Section::Zones {
         reader.zones = Cursor::default();

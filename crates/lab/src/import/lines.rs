@@ -2,7 +2,7 @@
 
 use super::facts::{At, Facts, Os, Sighting, ZoneBase};
 use super::report::{Fate, FileAccount, Ledger, Note};
-use super::{fos, fos_commands, fos_names, fos_zones, nxos, nxos_config};
+use super::{fos, fos_commands, fos_names, fos_transaction, fos_zones, nxos, nxos_config};
 use std::collections::BTreeMap;
 
 /// Kind of the output that the present line belongs to.
@@ -49,6 +49,7 @@ pub(super) struct Reader<'f> {
     pub zones: fos_zones::Cursor,
     /// Zone databases of the present output, by sighting and VSAN.
     pub bases: BTreeMap<(usize, Option<u16>), usize>,
+    pub transactions: fos_transaction::Transactions,
     pub vsan: Option<u16>,
     pub nx: nxos_config::Cursor,
     /// Outputs that the present line has begun.
@@ -133,6 +134,7 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
         entry: None,
         zones: fos_zones::Cursor::default(),
         bases: BTreeMap::new(),
+        transactions: fos_transaction::Transactions::default(),
         vsan: None,
         nx: nxos_config::Cursor::default(),
         begun: None,
@@ -178,7 +180,11 @@ fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
     if text == "{" || text == "}" || text.starts_with("CURRENT CONTEXT") {
         return Fate::Decoration;
     }
+    if let Some(fate) = fos_transaction::answer(reader, text) {
+        return fate;
+    }
     if let Some((name, command)) = prompt(text) {
+        fos_transaction::prompt(reader);
         if let Some((name, os)) = name {
             reader.see(name, os);
         }
@@ -193,6 +199,7 @@ fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
             }),
         };
     }
+    fos_transaction::output(reader);
     // `/fabos/cliexec/switchshow :` of supportshow, and "`show flogi database`" of tech-support.
     let bare = text.trim_matches('`').trim_end_matches(':').trim().trim_matches('-').trim();
     let bare = bare.rsplit_once('/').map_or(bare, |(_, last)| if bare.starts_with('/') { last } else { bare });

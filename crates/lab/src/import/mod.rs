@@ -10,6 +10,7 @@ mod facts;
 mod fos;
 mod fos_commands;
 mod fos_names;
+mod fos_transaction;
 mod fos_zones;
 mod json;
 mod lines;

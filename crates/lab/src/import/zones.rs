@@ -7,6 +7,7 @@ use super::note;
 use super::nxos_config::wwn_text;
 use super::plan::Plan;
 use super::report::{Note, NoteKind};
+use crate::export::is_name_on_switches;
 use sanloom_fc::config::{ZoneDefault, ZoneMember};
 use sanloom_fc::zoning::{ObjectKind, ZoneLimits};
 use std::collections::{BTreeMap, BTreeSet};
@@ -417,7 +418,12 @@ impl Merger<'_> {
             wanted = new;
         }
         self.taken.insert(wanted.clone(), (kind, at));
-        output.export_name = Some(name.to_owned()).filter(|name| *name != wanted);
+        if is_name_on_switches(name) {
+            output.export_name = Some(name.to_owned()).filter(|name| *name != wanted);
+        } else {
+            let reason = format!("is no name that switches accept; `export zones` writes `{wanted}`");
+            note(self.facts, self.notes, NoteKind::Decision, &[at], name, reason, "");
+        }
         self.zones.of_mut(kind).insert(wanted.clone(), output);
         wanted
     }

@@ -31,11 +31,13 @@ pub(super) fn apply(world: &mut World, fault: EthernetFault, ends: bool) {
             for line in lanes(link, direction) {
                 world.net.ethernet.errors_mut(line).loss = chance(probability, ends);
             }
+            fcoe::update(world);
         }
         EthernetFault::FcsErrors { link, direction, probability } => {
             for line in lanes(link, direction) {
                 world.net.ethernet.errors_mut(line).damage = chance(probability, ends);
             }
+            fcoe::update(world);
         }
         EthernetFault::Reordering { link, direction, probability, delay: Picos(late_ps) } => {
             for line in lanes(link, direction) {

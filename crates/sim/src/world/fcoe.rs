@@ -3,7 +3,7 @@
 use super::World;
 use super::fcip;
 use super::schedule::Step;
-use crate::net::ethernet::EthernetPlane;
+use crate::net::ethernet::{EthernetPlane, Line};
 use crate::net::fcoe::{FcoeLanePlan, FcoePlan};
 use crate::net::line::ByteTime;
 use crate::net::{End, Lane};
@@ -86,17 +86,22 @@ fn patience_ps(lab: &Lab, link: &Link) -> u64 {
 }
 
 /// Ends the virtual links whose Ethernet is broken, and brings up the others. If an interface has
-/// no light, its link ends at once; otherwise the keep-alives must be missing for long enough.
+/// no light, its link ends at once; otherwise the keep-alives must be missing for long enough. A
+/// cable that loses every frame of a direction carries no keep-alives either.
 pub(super) fn update(world: &mut World) {
     let lab = world.lab.clone();
     if lab.links.iter().all(|link| link.fcoe.is_none()) {
         return;
     }
     let now = world.net.now();
-    let lines = world.net.ethernet.lines().iter().step_by(2);
-    let dark: BTreeSet<u16> = (0..).zip(lines).filter(|(_, line)| !line.up).map(|(number, _)| number).collect();
+    let lines = world.net.ethernet.lines();
+    let links_with = |is: fn(&Line) -> bool| -> BTreeSet<u16> {
+        (0..).zip(lines.chunks(2)).filter(|(_, pair)| pair.iter().any(is)).map(|(number, _)| number).collect()
+    };
+    let dark = links_with(|line| !line.up);
+    let silent = links_with(|line| !line.up || line.errors.loses_all());
     let interfaces = lab.ethernet_interfaces();
-    for path in fcoe_paths_without(&lab, &dark) {
+    for path in fcoe_paths_without(&lab, &silent) {
         let link = path.link;
         if path.is_joined {
             if let Some((_, true)) = world.broken_links.remove(&link) {

@@ -151,6 +151,20 @@ fn a_link_whose_line_fails_comes_back_and_all_requests_end() {
     assert!(labs::mb_per_s(&results) > 10.0, "{:.1} MB/s", labs::mb_per_s(&results));
 }
 
+/// RFC 3821, section 8.1: an FCIP link without keep-alives for long enough is closed, whatever
+/// swallows them.
+#[test]
+fn a_line_that_loses_every_frame_ends_the_link_and_all_requests_end() {
+    let loss = "[[fault]]\nkind = \"frame-loss\"\nprobability = 1.0\nlink = \"wan\"\nat = \"1s\"\nuntil = \"2s\"";
+    let run = "duration = \"12s\"\nwarmup = \"100ms\"";
+    let results = labs::run(&lab(50, "", run, &format!("{FEW}\n{loss}")));
+    assert_eq!(results.totals.io.ios_failed, 0);
+    let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+    // Twice 200 ms without keep-alives, then down until the loss ends.
+    assert!((tunnel.down_s - 0.6).abs() < 0.01, "{} s", tunnel.down_s);
+    assert!(labs::mb_per_s(&results) > 10.0, "{:.1} MB/s", labs::mb_per_s(&results));
+}
+
 #[test]
 fn the_same_lab_gives_the_same_results() {
     let run = || labs::run(&lab(50, "", SHORT, FEW));

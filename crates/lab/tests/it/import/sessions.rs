@@ -60,6 +60,86 @@ sw1:admin> zoneobjectexpunge \"a1\"
     assert_eq!(database(&imported).effective.unwrap().zones[0].members.len(), 2);
 }
 
+const QUESTION: &str = "Do you want to enable 'c1' configuration  (yes, y, no, n): [no] ";
+
+/// Zone `z1` of `BEGIN` behind commands, and the configuration in force.
+fn after(commands: &str) -> (Vec<String>, Option<String>) {
+    let imported = run(&format!("{BEGIN}{commands}"));
+    let bad: Vec<&Note> = imported.account.notes.iter().filter(|note| note.kind < NoteKind::Conflict).collect();
+    assert!(bad.is_empty(), "{commands}: {bad:?}");
+    let database = database(&imported);
+    let members = objects(&database).get("zone z1").map(|zone| zone.0.iter().cloned().collect());
+    (members.unwrap_or_default(), database.effective.map(|effective| effective.name.clone()))
+}
+
+#[test]
+fn an_aborted_transaction_changes_nothing_and_a_saved_one_stays() {
+    let prompt = "sw1:admin> ";
+    let edit = format!("{prompt}alicreate \"a3\",\"50:00:09:73:00:18:1c:05\"\n{prompt}zoneadd \"z1\",\"a3\"\n");
+    let second = format!("{prompt}zoneremove \"z1\",\"a1\"\n");
+    let (abort, save) = (format!("{prompt}cfgtransabort\n"), format!("{prompt}cfgsave -f\n"));
+    let shown = format!("{prompt}cfgshow\nDefined configuration:\n cfg:\tc1\tz1\n zone:\tz1\ta1; a2; a3\n");
+    for (commands, members) in [
+        (edit.clone(), "a1 a2 a3"),
+        (format!("{edit}{abort}"), "a1 a2"),
+        (format!("{edit}{save}{second}{abort}"), "a1 a2 a3"),
+        (format!("{edit}{abort}{second}{save}"), "a2"),
+        // An output within the transaction shows its edits.
+        (format!("{edit}{shown}{abort}"), "a1 a2"),
+        (format!("{abort}{edit}"), "a1 a2 a3"),
+        (format!("{edit}{prompt}cfgenable \"c1\"\n{QUESTION}y\nzone config is in effect\n{abort}"), "a1 a2 a3"),
+    ] {
+        assert_eq!(after(&commands).0.join(" "), members, "{commands}");
+    }
+}
+
+#[test]
+fn the_answer_no_takes_a_command_back_and_leaves_the_transaction_open() {
+    let prompt = "sw1:admin> ";
+    let edit = format!("{prompt}zoneremove \"z1\",\"a1\"\n");
+    let disable = format!("{prompt}cfgdisable\n{}", QUESTION.trim_end());
+    let clear =
+        format!("{prompt}cfgclear\nThe Clear All action will clear all Aliases, Zones and configurations\n{QUESTION}");
+    let abort = format!("{prompt}cfgtransabort\n");
+    let in_force = Some("c1".to_owned());
+    for (commands, members, enabled) in [
+        (format!("{disable} y\nUpdating flash ...\n"), "a1 a2", None),
+        (format!("{disable} no\n{prompt}\n"), "a1 a2", in_force.clone()),
+        // Enter is the default, and a command that did something was not refused.
+        (format!("{disable}\n{prompt}\n"), "a1 a2", in_force.clone()),
+        (format!("{disable}\nUpdating flash ...\n{prompt}\n"), "a1 a2", None),
+        (format!("{disable} Updating flash ...\n{prompt}\n"), "a1 a2", None),
+        (format!("{clear}n\n"), "a1 a2", in_force.clone()),
+        (format!("{clear}y\n{abort}"), "a1 a2", in_force.clone()),
+        (format!("{edit}{disable} n\n{abort}"), "a1 a2", in_force.clone()),
+        // Edits that are not saved are not in force.
+        (format!("{edit}{disable} n\n"), "a2", Some("c1_effective".to_owned())),
+        // In a script the answer has a line of its own.
+        ("cfgdisable\nn\n".to_owned(), "a1 a2", in_force.clone()),
+        ("cfgdisable\ny\n".to_owned(), "a1 a2", None),
+    ] {
+        let found = after(&commands);
+        assert_eq!((found.0.join(" ").as_str(), found.1), (members, enabled), "{commands}");
+    }
+}
+
+#[test]
+fn a_name_that_no_switch_accepts_leaves_the_lab_valid() {
+    let imported = run(&BEGIN.replace("a1", "a`1").replace("alishow a`1", "alishow"));
+    assert_eq!(objects(&database(&imported)).len(), 4, "{}", imported.lab);
+    let decisions = of_kind(&imported, NoteKind::Decision);
+    assert!(decisions.iter().any(|note| note.reason.contains("is no name that switches accept")), "{decisions:?}");
+}
+
+#[test]
+fn the_name_of_a_configuration_may_end_like_an_option() {
+    let names = "sw1:admin> cfgcreate \"prod-f\",\"z1\"\n";
+    for command in ["cfgenable \"prod-f\"", "cfgenable prod-f", "cfgenable -f \"prod-f\"", "cfgenable \"prod-f\" -f"] {
+        let found = after(&format!("{names}sw1:admin> {command}\n"));
+        assert_eq!(found.1.as_deref(), Some("prod-f"), "{command}");
+    }
+}
+
 #[test]
 fn words_about_zones_that_are_not_known_count_as_unplaced() {
     let unknown = ["zoneobjectreplace 1 2", "zonefrobnicate \"z1\"", "alifoo x", "cfgmcdtmode 1"];

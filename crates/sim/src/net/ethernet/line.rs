@@ -45,6 +45,13 @@ pub struct LineErrors {
     pub late_ps: u64,
 }
 
+impl LineErrors {
+    /// Returns whether no frame arrives whole.
+    pub fn loses_all(&self) -> bool {
+        self.loss.max(self.damage) == u32::MAX
+    }
+}
+
 /// Counters of a line, which never decrease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LineCount {
@@ -76,7 +83,7 @@ pub struct Line {
     /// Bytes of a frame that have to arrive before the receiver acts on it; all of them without
     /// cut-through.
     pub(super) entry_bytes: u64,
-    pub(super) errors: LineErrors,
+    pub errors: LineErrors,
     /// Priorities whose pauses the sender obeys.
     pub obeys: u8,
     /// Frames and events are recorded in [`super::EthernetPlane::observed`].
