@@ -133,8 +133,8 @@ impl ResultArgs {
         self.outputs.write_options(value, rows, &page)
     }
 
-    /// Writes verdicts as [`ResultArgs::write`] does, prints their table, and judges them. Each of the
-    /// further sections of the page has a name, a title and its content.
+    /// Writes verdicts as [`ResultArgs::write`] does, prints their table, and judges them. Each of
+    /// the further sections of the page has a name, a title and its content.
     fn publish(
         &self,
         folder: Option<&Path>,

@@ -36,7 +36,7 @@ fn snapshot(reader: &Reader<'_>) -> Snapshot {
     zones.filter(|(_, base)| is_of(base, reader.seen)).map(|(number, base)| (number, base.clone())).collect()
 }
 
-/// Whether the commands of a switch apply to a database.
+/// Returns whether the commands of a switch apply to a database.
 pub(super) fn is_of(base: &ZoneBase, seen: usize) -> bool {
     base.seen == seen && base.vsan.is_none()
 }

@@ -15,8 +15,8 @@ fn plot(title: &str, y: &str, curves: Vec<PlotCurve>) -> Plot {
     by_size(format!("{title} (ours; the original is lost)"), y, curves)
 }
 
-/// Returns Figures 2 to 6 and 8 to 11, except the photographs. Figures 8 and 9 have many requests at
-/// once, and the others one.
+/// Returns Figures 2 to 6 and 8 to 11, except the photographs. Figures 8 and 9 have many requests
+/// at once, and the others one.
 pub fn plots(measured: &BTreeMap<Case, Measured>) -> Vec<Plot> {
     let points = |fabric: Fabric, sizes: &[u32], depth: u32, value: fn(&Measured) -> f64| {
         let point = |size: u32| Some((f64::from(size), value(measured.get(&load(fabric, false, (size, depth)))?)));
