@@ -17,7 +17,8 @@ pub(crate) const MISSING_KEY: &str = "missing-key";
 /// The values of one table, with their locations.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Checked {
-    /// In the order of their paths: a large lab asks for millions of keys, most of which are absent.
+    /// In the order of their paths: a large lab asks for millions of keys, most of which are
+    /// absent.
     entries: Vec<Entry>,
 }
 

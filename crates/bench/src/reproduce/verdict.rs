@@ -141,8 +141,8 @@ impl Verdict {
         self.rule()
     }
 
-    /// Gives the number a tolerance, a share of the paper's number, whatever its kind. An input or a
-    /// fit that leaves it says nothing about the paper, but that the model has changed.
+    /// Gives the number a tolerance, a share of the paper's number, whatever its kind. An input or
+    /// a fit that leaves it says nothing about the paper, but that the model has changed.
     pub fn held(mut self, tolerance: f64) -> Verdict {
         self.tolerance = Some(tolerance);
         self.ok = Some(self.ours.is_some_and(|ours| (ours - self.paper).abs() <= tolerance * self.paper));
@@ -204,8 +204,8 @@ impl Verdict {
         [note, tolerance, miss].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns one of our numbers with about as many digits as the paper gives; counts have none after
-    /// the point.
+    /// Returns one of our numbers with about as many digits as the paper gives; counts have none
+    /// after the point.
     fn digits(&self, value: f64) -> String {
         let digits = match self.paper.abs() {
             paper if paper < 1.0 => 3,
@@ -316,8 +316,8 @@ pub fn sort_by_statement(verdicts: &mut [Verdict]) {
 /// Decides about the exit code.
 ///
 /// # Errors
-/// If a prediction misses that is not known to miss, or the reverse; and if an input or a fit leaves
-/// its tolerance.
+/// If a prediction misses that is not known to miss, or the reverse; and if an input or a fit
+/// leaves its tolerance.
 pub fn outcome(verdicts: &[Verdict]) -> Result<(), Failure> {
     if verdicts.iter().any(Verdict::is_unexpected) { Err(Failure::expectation()) } else { Ok(()) }
 }

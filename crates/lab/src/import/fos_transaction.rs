@@ -1,5 +1,6 @@
-//! Fabric OS: transactions of zone commands. Edits last from `cfgsave`, `cfgenable` or `cfgdisable`;
-//! `cfgtransabort` takes them back, and the answer "no" takes back the command that has asked.
+//! Fabric OS: transactions of zone commands. Edits last from `cfgsave`, `cfgenable` or
+//! `cfgdisable`; `cfgtransabort` takes them back, and the answer "no" takes back the command that
+//! has asked.
 
 use super::facts::{Objects, ZoneBase};
 use super::lines::Reader;
@@ -41,8 +42,8 @@ pub(super) fn is_of(base: &ZoneBase, seen: usize) -> bool {
     base.seen == seen && base.vsan.is_none()
 }
 
-/// Restores the databases of a switch. Outputs since then have shown the edits, so that they get the
-/// objects of the last database before.
+/// Restores the databases of a switch. Outputs since then have shown the edits, so that they get
+/// the objects of the last database before.
 fn restore(reader: &mut Reader<'_>, seen: usize, snapshot: Snapshot) {
     let last = snapshot.last().map_or_else(Objects::default, |(_, base)| base.defined.clone());
     let of_switch = |base: &&mut ZoneBase| is_of(base, seen);
