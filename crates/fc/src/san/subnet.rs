@@ -35,7 +35,7 @@ pub fn subnet_config(lab: &Lab) -> Config {
             SubnetRouting::FatTree => Engine::FatTree,
         },
         roots: subnet.roots.iter().map(|switch| Guid(infiniband_switch_guid(*switch))).collect(),
-        ..Config::default()
+        lmc: subnet.lmc,
     }
 }
 
@@ -103,7 +103,8 @@ impl SubnetRoutes {
         let Some(subnet) = &self.subnet else { return false };
         let [a, b] = [a, b].map(|interface| PortId { node: self.switches + usize::from(interface), port: 1 });
         let leads = |from: PortId, to: PortId| {
-            subnet.lids.of(to).is_some_and(|range| subnet.path(&self.fabric, from, range.base).is_ok())
+            let range = subnet.lids.of(to);
+            range.is_some_and(|range| range.lids().all(|lid| subnet.path(&self.fabric, from, lid).is_ok()))
         };
         leads(a, b) && leads(b, a)
     }
