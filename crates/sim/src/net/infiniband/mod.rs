@@ -303,6 +303,7 @@ impl InfinibandPlane {
                     line.latency_ps = switch.latency_ps;
                     line.entry_bytes = if switch.cut_through { ENTRY_BYTES } else { u64::MAX };
                     line.lanes[usize::from(MANAGEMENT)] = LaneState::new(switch.management_blocks);
+                    line.onward = vec![0; usize::from(switch.ports) * usize::from(link.lanes)];
                 }
                 if let Station::Switch { switch, .. } = from {
                     let is_last = matches!(to, Station::Interface(_));
@@ -467,6 +468,9 @@ fn new_line(
         count: LineCount::default(),
         starved_ps: NEVER,
         waits: (0, 0),
+        starved_lanes: 0,
+        lane_waits_ps: [0; LANES],
+        onward: Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ mod pairs;
 mod paths;
 mod plain;
 mod random;
+mod spreading;
 mod world;
 
 use fabric::{Fabric, SDR4, link, star, switch};
