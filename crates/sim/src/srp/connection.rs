@@ -20,6 +20,18 @@ pub(super) struct TargetEnd {
     pub nexus: NexusId,
 }
 
+/// Data that the target reads from the host as one unit.
+pub(super) struct Pull {
+    /// Number of the last work request.
+    pub last: u64,
+    /// `None` for a task that has ended.
+    pub tag: Option<IoTag>,
+    /// Bytes of the command that have arrived with it.
+    pub arrived: u32,
+    /// True for the last data of the command.
+    pub is_end: bool,
+}
+
 /// A connection; its ends have the numbers 2n and 2n + 1, the host's first.
 pub(super) struct Connection {
     /// Number of the channel.
@@ -33,9 +45,8 @@ pub(super) struct Connection {
     pub slot: u16,
     /// Block I/O in progress.
     pub ios: u32,
-    /// READs of the target with the numbers of their last work requests; `None` for a task that has
-    /// ended.
-    pub pulls: VecDeque<(u64, Option<IoTag>)>,
+    /// READs of the target.
+    pub pulls: VecDeque<Pull>,
     /// Data of reads that were passed on before their end, in bytes.
     pub passed: Vec<(IoTag, u32)>,
     pub last_work: u64,

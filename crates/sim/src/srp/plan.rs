@@ -59,6 +59,8 @@ pub struct TargetPlan {
     pub first_port: u16,
     /// Number of interfaces.
     pub ports: u16,
+    /// Write data that a gateway passes on together, in bytes; `None`: those of a command.
+    pub grain: Option<u32>,
 }
 
 /// Returns the port identifier of an adapter: an extension of zero, and its GUID.

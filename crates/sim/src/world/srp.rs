@@ -3,6 +3,7 @@
 use super::World;
 use super::host::{TcpPort, charge_completion, tcp_event};
 use super::iscsi::{Parts, TcpPlan};
+use super::volumes::frame_bytes;
 use crate::infiniband::OF_IPOIB;
 use crate::iscsi::{Event, Peer};
 use crate::net::Net;
@@ -72,9 +73,12 @@ impl SrpPorts {
         }
         let target = |storage: u16| {
             let target = lab.infiniband.targets.get(&storage)?;
-            let config = target::Config { request_limit: target.request_limit, unit_bytes: UNIT_BYTES };
+            let gateway = lab.live.gateways.get(&storage).filter(|gateway| gateway.through.is_some());
+            let grain = gateway.and_then(|gateway| gateway.grain.bytes(RDMA_BYTES, frame_bytes(lab, gateway)));
+            let streams = grain.is_some();
+            let config = target::Config { request_limit: target.request_limit, unit_bytes: UNIT_BYTES, streams };
             let ports = plan.targets[usize::from(storage)];
-            (ports > 0).then(|| TargetPlan { config, first_port: first_port(lab, tcp, storage), ports })
+            (ports > 0).then(|| TargetPlan { config, first_port: first_port(lab, tcp, storage), ports, grain })
         };
         plan.srp.targets = (0..lab.storage.len() as u16).map(target).collect();
         plan
