@@ -100,6 +100,8 @@ pub struct SrpChannelResult {
     pub rdma_written_bytes: u64,
     /// Bytes that the target read from the memory of the host.
     pub rdma_read_bytes: u64,
+    /// Logins that the target refused, because the host is in none of its partitions.
+    pub partition_refusals: u64,
     /// Times that either side went back to repeat packets.
     pub repetitions: u64,
 }

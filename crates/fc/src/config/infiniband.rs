@@ -3,7 +3,8 @@
 //! Interfaces of hosts and storage systems (channel adapters) are the ends of InfiniBand links. An
 //! interface has a number apart from those of HBAs, Fibre Channel ports and Ethernet interfaces.
 
-use super::ipoib::IpoibOfLab;
+use super::ipoib::{DEFAULT_PARTITION, IpoibOfLab};
+use super::lanes::LaneSettings;
 use super::units::Picos;
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ pub const PACKET_OVERHEAD_BYTES: u64 = 26;
 const DELIMITER_BYTES: u64 = 2;
 /// Blocks of the short packets between full ones in a round trip.
 const SMALL_BLOCKS: u64 = 8;
+/// Largest LID mask control (IBA volume 1, 4.1.3).
+pub const MAX_LMC: u8 = 7;
 /// Most ports of a switch.
 pub const MAX_INFINIBAND_PORTS: u16 = 254;
 
@@ -178,6 +181,8 @@ pub struct InfinibandSwitch {
     /// Lifetime of a packet at the head of its queue, as the exponent n of 4.096 us × 2^n, towards
     /// switches and towards interfaces; from 20 on it never ends (IBA volume 1, 14.2.5.6).
     pub lifetime: [u8; 2],
+    /// Lanes of its ports, where they differ from those of the subnet.
+    pub lanes: LaneSettings,
 }
 
 /// InfiniBand link of a lab.
@@ -216,13 +221,17 @@ pub struct Subnet {
     pub routing: SubnetRouting,
     /// Root switches of `updn` and `ftree`; empty: the engine finds them.
     pub roots: Vec<u16>,
+    /// LID mask control: each interface has 2 to the power of this number of LIDs, at most
+    /// [`MAX_LMC`].
+    pub lmc: u8,
     /// Time from a change of a link to new forwarding tables.
     pub sweep: Picos,
     /// Largest payload of a packet, in bytes: 256, 512, 1024, 2048 or 4096.
     pub mtu: u16,
-    /// Data lanes of each link, from 1 to [`MAX_DATA_LANES`]. Service level n uses lane n modulo
-    /// this number.
+    /// Data lanes of each link, from 1 to [`MAX_DATA_LANES`].
     pub lanes: u8,
+    /// Arbitration of the lanes, and the lane of each service level.
+    pub lane_settings: LaneSettings,
     /// Acknowledgement time-out of reliable connections, as the exponent n of 4.096 us × 2^n.
     pub ack_timeout: u8,
     /// Repetitions without progress before a connection fails: at most 7.
@@ -234,9 +243,11 @@ impl Default for Subnet {
         Subnet {
             routing: SubnetRouting::default(),
             roots: Vec::new(),
+            lmc: 0,
             sweep: Picos::from_ms(10),
             mtu: 2_048,
             lanes: 1,
+            lane_settings: LaneSettings::default(),
             ack_timeout: 14,
             retries: 7,
         }
@@ -250,6 +261,9 @@ pub struct SrpHost {
     pub queue_depth: u16,
     /// Service level of the packets of both directions.
     pub level: u8,
+    /// Partition of the channels: the low 15 bits of the P_Key, of which the interfaces are full
+    /// members.
+    pub partition: u16,
     /// Blocks of 64 bytes that each interface holds for each lane.
     pub blocks: u16,
 }
@@ -257,22 +271,24 @@ pub struct SrpHost {
 impl Default for SrpHost {
     /// The initiator of Linux has a queue of 64 requests, 62 of them for commands.
     fn default() -> SrpHost {
-        SrpHost { queue_depth: 62, level: 0, blocks: 256 }
+        SrpHost { queue_depth: 62, level: 0, partition: DEFAULT_PARTITION, blocks: 256 }
     }
 }
 
 /// SRP target of a storage system at its InfiniBand interfaces.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SrpTarget {
     /// Requests that an initiator may have outstanding at a channel (request limit).
     pub request_limit: u16,
+    /// Partitions of the interfaces, of which they are full members, in ascending order.
+    pub partitions: Vec<u16>,
     /// Blocks of 64 bytes that each interface holds for each lane.
     pub blocks: u16,
 }
 
 impl Default for SrpTarget {
     fn default() -> SrpTarget {
-        SrpTarget { request_limit: 128, blocks: 256 }
+        SrpTarget { request_limit: 128, partitions: vec![DEFAULT_PARTITION], blocks: 256 }
     }
 }
 

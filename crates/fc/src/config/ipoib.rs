@@ -35,11 +35,14 @@ pub struct Ipoib {
     pub mtu: Option<u16>,
     /// Partition: the low 15 bits of the P_Key, of which the interfaces are full members.
     pub partition: u16,
+    /// Service level of the packets that the interfaces send; `None`: that of the SRP initiator of
+    /// the host, and 0 at a storage system.
+    pub level: Option<u8>,
 }
 
 impl Default for Ipoib {
     fn default() -> Ipoib {
-        Ipoib { mode: IpoibMode::Datagram, mtu: None, partition: DEFAULT_PARTITION }
+        Ipoib { mode: IpoibMode::Datagram, mtu: None, partition: DEFAULT_PARTITION, level: None }
     }
 }
 

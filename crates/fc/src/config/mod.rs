@@ -18,6 +18,7 @@ mod ipoib;
 mod iscsi;
 mod iscsi_hba;
 mod joining;
+mod lanes;
 mod live;
 mod node;
 mod out_of_band;
@@ -54,7 +55,8 @@ pub use host_processor::{
 };
 pub use infiniband::{
     BLOCK_BYTES, Infiniband, InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandRate, InfinibandSwitch,
-    MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, PACKET_OVERHEAD_BYTES, SrpHost, SrpTarget, Subnet, SubnetRouting,
+    MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, MAX_LMC, PACKET_OVERHEAD_BYTES, SrpHost, SrpTarget, Subnet,
+    SubnetRouting,
 };
 pub use ipoib::{
     DEFAULT_PARTITION, IPOIB_HEADER_BYTES, IpRouter, Ipoib, IpoibMode, IpoibOfLab, MAX_CONNECTED_MTU, MIN_IP_MTU,
@@ -62,6 +64,9 @@ pub use ipoib::{
 pub use iscsi::{Chap, Iscsi, IscsiHost};
 pub use iscsi_hba::IscsiHba;
 pub use joining::{DEFAULT_PRIORITY, FlowControlModes, Joining};
+pub use lanes::{
+    DEFAULT_LANE_WEIGHT, DISCARDED_LANE, LaneArbitration, LaneSettings, LaneWeight, MAX_LANE_WEIGHTS, SERVICE_LEVELS,
+};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
 pub use node::{
     Bus, ControllerAccess, Controllers, DeviceFailures, ErrorRecovery, Hba, Host, Interrupt, IoQueue, IoScheduler,

@@ -39,10 +39,26 @@ impl SrpPaths<'_> {
         }
     }
 
-    /// Pairs of an interface of the host and one of the storage system in one subnet: the interface
-    /// of the host, and the number of the other in [`SrpPaths::target_ports`]. Each carries a
-    /// channel.
+    /// Returns whether the SRP initiator of a host is in a partition of the SRP target of a storage
+    /// system.
+    pub fn share_partition(&self, host: u16, storage: u16) -> bool {
+        let host = self.lab.hosts.get(usize::from(host));
+        let target = self.lab.infiniband.targets.get(&storage);
+        host.zip(target).is_some_and(|(host, target)| target.partitions.contains(&host.srp.partition))
+    }
+
+    /// Pairs of an interface of the host and one of the storage system in one subnet and partition:
+    /// the interface of the host, and the number of the other in [`SrpPaths::target_ports`]. Each
+    /// carries a channel.
     pub fn pairs(&self, host: u16, storage: u16) -> Vec<(u16, u16)> {
+        match self.share_partition(host, storage) {
+            true => self.linked_pairs(host, storage),
+            false => Vec::new(),
+        }
+    }
+
+    /// As [`SrpPaths::pairs`], in any partition. The target refuses logins from outside its own.
+    pub fn linked_pairs(&self, host: u16, storage: u16) -> Vec<(u16, u16)> {
         let group = |interface: u16| self.groups[self.interfaces[usize::from(interface)].link];
         let mut pairs = Vec::new();
         for &own in self.interfaces_of(InfinibandNode::Host(host)) {
@@ -109,6 +125,15 @@ impl Lab {
             InfinibandNode::Storage(storage) => self.infiniband.targets.get(&storage).map(|own| own.blocks),
         };
         link.blocks.or(of_node).unwrap_or(256)
+    }
+
+    /// Service level of the packets that the IPoIB interfaces of a node send; `None` without IPoIB.
+    pub fn ipoib_level(&self, node: InfinibandNode) -> Option<u8> {
+        let of_srp = match node {
+            InfinibandNode::Host(host) => self.hosts.get(usize::from(host)).map_or(0, |host| host.srp.level),
+            InfinibandNode::Storage(_) | InfinibandNode::Switch(_) => 0,
+        };
+        Some(self.infiniband.ipoib.nodes.get(&node)?.level.unwrap_or(of_srp))
     }
 
     /// Name of the node at an end of an InfiniBand link.

@@ -1,6 +1,6 @@
 //! LUN masks: [`Lab::masking`], and the LUNs that each host port sees.
 
-use super::Lab;
+use super::{Lab, srp_initiator_port};
 use crate::config::{Mask, Target, Workload};
 use sanloom_scsi::scsi::{InitiatorName, LunMap, Masking};
 use sanloom_wire::Wwpn;
@@ -32,6 +32,16 @@ impl Lab {
         let own = listed.get(&InitiatorName::Iscsi(host.iscsi.name.as_str().into()));
         listed.keys().any(|name| matches!(name, InitiatorName::Iscsi(_)))
             && !own.is_some_and(|luns| luns.iter().any(|map| map.lun == target.lun))
+    }
+
+    /// Returns whether masks hide a LUN from all SRP initiator ports of a host.
+    pub(super) fn is_hidden_over_srp(&self, interfaces: &[u16], target: &Target) -> bool {
+        let Masking::Listed(listed) = self.masking(target.storage) else { return false };
+        let sees = |interface: &u16| {
+            let own = listed.get(&InitiatorName::Srp(Box::new(srp_initiator_port(*interface))));
+            own.is_some_and(|luns| luns.iter().any(|map| map.lun == target.lun))
+        };
+        listed.keys().any(|name| matches!(name, InitiatorName::Srp(_))) && !interfaces.iter().any(sees)
     }
 
     /// LUNs of a storage system that the workloads of a host use; all of them in a lab without

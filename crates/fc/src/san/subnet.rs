@@ -25,6 +25,12 @@ pub const fn infiniband_adapter_guid(interface: u16) -> u64 {
     ADAPTER_GUID + GUIDS * interface as u64
 }
 
+/// SRP initiator port of the adapter with this number among [`Lab::infiniband_interfaces`]: an
+/// identifier extension of zero, and the GUID, as Linux has it.
+pub const fn srp_initiator_port(interface: u16) -> [u8; 16] {
+    (infiniband_adapter_guid(interface) as u128).to_be_bytes()
+}
+
 /// Settings of the subnet manager of a lab.
 pub fn subnet_config(lab: &Lab) -> Config {
     let subnet = &lab.infiniband.subnet;
@@ -35,7 +41,7 @@ pub fn subnet_config(lab: &Lab) -> Config {
             SubnetRouting::FatTree => Engine::FatTree,
         },
         roots: subnet.roots.iter().map(|switch| Guid(infiniband_switch_guid(*switch))).collect(),
-        ..Config::default()
+        lmc: subnet.lmc,
     }
 }
 
@@ -103,7 +109,8 @@ impl SubnetRoutes {
         let Some(subnet) = &self.subnet else { return false };
         let [a, b] = [a, b].map(|interface| PortId { node: self.switches + usize::from(interface), port: 1 });
         let leads = |from: PortId, to: PortId| {
-            subnet.lids.of(to).is_some_and(|range| subnet.path(&self.fabric, from, range.base).is_ok())
+            let range = subnet.lids.of(to);
+            range.is_some_and(|range| range.lids().all(|lid| subnet.path(&self.fabric, from, lid).is_ok()))
         };
         leads(a, b) && leads(b, a)
     }

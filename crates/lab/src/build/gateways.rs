@@ -62,9 +62,13 @@ pub(super) fn add_nodes<'d>(
             let on_same = |host: &&Host| host.virtual_machine.is_some_and(|machine| machine.on == on);
             let count = lab.hosts.iter().filter(on_same).count() as u16;
             let carrier = &lab.hosts[usize::from(on)];
-            // A gateway with all ports of its host has a virtual N_Port at each of them.
-            let ports = if element.text("gateway.host").is_some_and(names_port) { 1 } else { carrier.hbas.len() };
-            let port = virtual_port(carrier, own, lab.hosts.len(), (on, count), ports);
+            // A gateway with all ports of its host has a virtual N_Port at each of them, and one
+            // with a named port has all virtual N_Ports there.
+            let (first, ports) = match named_port(element) {
+                Some(port) => (port, 1),
+                None => (count, carrier.hbas.len()),
+            };
+            let port = virtual_port(carrier, own, lab.hosts.len(), (on, first), ports);
             lab.hosts.push(port);
             // Problems of the host are those of its gateway.
             let element = place.element.clone();
@@ -105,6 +109,12 @@ fn mode(element: &Element<'_>) -> GatewayMode {
 /// Returns whether a text names one port of a node.
 fn names_port(text: &str) -> bool {
     text.contains(':')
+}
+
+/// Returns the port of its host that a gateway names. A wrong one is reported by [`build`].
+fn named_port(element: &Element<'_>) -> Option<u16> {
+    let (_, port) = element.text("gateway.host")?.split_once(':')?;
+    Some(port.parse().unwrap_or(0))
 }
 
 /// Returns the node of a name that may have a port number.

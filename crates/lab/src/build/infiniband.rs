@@ -2,6 +2,7 @@
 
 use super::Where;
 use super::interfaces::{NodeAndPort, Ports, draft, unknown, unused_name};
+use super::lanes;
 use super::nodes::{Names, has_table, noun};
 use super::ports;
 use super::workloads::CONFLICT;
@@ -37,14 +38,15 @@ pub(super) fn switches<'d>(
     sink: &mut Sink,
 ) -> Vec<Where<'d>> {
     let elements = document.named("infiniband_switch", budget, sink);
-    let switch = |element: &Element<'_>| InfinibandSwitch {
+    let mut switch = |element: &Element<'_>| InfinibandSwitch {
         name: element.name.clone(),
         blocks: element.integer("blocks").unwrap_or(256),
         latency: element.time("latency").unwrap_or(Picos::from_ns(100)),
         cut_through: element.flag("cut_through"),
         lifetime: [element.integer("lifetime").unwrap_or(18), element.integer("last_lifetime").unwrap_or(16)],
+        lanes: lanes::settings(element, budget, sink),
     };
-    lab.infiniband.switches = elements.iter().map(switch).collect();
+    lab.infiniband.switches = elements.iter().map(&mut switch).collect();
     elements.into_iter().map(Where::new).collect()
 }
 
@@ -65,9 +67,11 @@ pub(super) fn subnet(element: &Element<'_>, lab: &Lab, budget: &mut Budget, sink
     Subnet {
         routing: element.choice("routing", schema::SUBNET_ROUTINGS).unwrap_or(default.routing),
         roots: roots.into_iter().collect(),
+        lmc: element.integer("lmc").unwrap_or(default.lmc),
         sweep: element.time("sweep").unwrap_or(default.sweep),
         mtu: element.integer("mtu").unwrap_or(default.mtu),
         lanes: element.integer("lanes").unwrap_or(default.lanes),
+        lane_settings: lanes::settings(element, budget, sink),
         ack_timeout: element.integer("ack_timeout").unwrap_or(default.ack_timeout),
         retries: element.integer("retries").unwrap_or(default.retries),
     }
@@ -79,6 +83,7 @@ pub(super) fn initiator(element: &Element<'_>) -> SrpHost {
     SrpHost {
         queue_depth: element.integer("srp.queue_depth").unwrap_or(default.queue_depth),
         level: element.integer("srp.level").unwrap_or(default.level),
+        partition: element.integer("srp.partition").unwrap_or(default.partition),
         blocks: element.integer("srp.blocks").unwrap_or(default.blocks),
     }
 }
@@ -88,6 +93,10 @@ pub(super) fn targets(storage: &[Where<'_>]) -> BTreeMap<u16, SrpTarget> {
     let default = SrpTarget::default();
     let target = |element: &Element<'_>| SrpTarget {
         request_limit: element.integer("srp.request_limit").unwrap_or(default.request_limit),
+        partitions: match element.is_given("srp.partitions") {
+            true => element.numbers("srp.partitions").iter().map(|number| *number as u16).collect(),
+            false => default.partitions.clone(),
+        },
         blocks: element.integer("srp.blocks").unwrap_or(default.blocks),
     };
     let given = (0..).zip(storage).filter(|(_, place)| has_table(&place.element, "srp"));

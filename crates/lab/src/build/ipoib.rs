@@ -33,6 +33,7 @@ fn ipoib(element: &Element<'_>) -> Option<Ipoib> {
         mode: element.choice("ipoib.mode", schema::IPOIB_MODES).unwrap_or(default.mode),
         mtu: element.integer("ipoib.mtu"),
         partition: element.integer("ipoib.partition").unwrap_or(default.partition),
+        level: element.integer("ipoib.level"),
     })
 }
 

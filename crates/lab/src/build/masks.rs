@@ -6,7 +6,7 @@ use super::{ports, workloads};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use sanloom_fc::config::{EthernetNode, InfinibandNode, Mask, Medium, Node};
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, srp_initiator_port};
 use sanloom_scsi::scsi::InitiatorName;
 use sanloom_wire::Wwpn;
 
@@ -38,7 +38,8 @@ pub(super) fn build(
 }
 
 /// Returns the initiator names of a text: an explicit name, the names of all ports of a host, or
-/// that of one port. A host that uses iSCSI, or has no link, has its iSCSI name beside them.
+/// that of one port. A host that uses iSCSI, or has no link, has its iSCSI name beside them, and a host with
+/// InfiniBand interfaces their SRP initiator ports.
 fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<InitiatorName> {
     let kind = text.get(..4).unwrap_or_default();
     if ISCSI.iter().any(|one| kind.eq_ignore_ascii_case(one)) {
@@ -52,7 +53,18 @@ fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink)
         }
         _ => None,
     };
-    ports.chain(iscsi).collect()
+    let srp = match names.get(text) {
+        Some(Node::Host(host)) => srp_names(lab, host),
+        _ => Vec::new(),
+    };
+    ports.chain(iscsi).chain(srp).collect()
+}
+
+/// Returns the SRP initiator ports of a host.
+fn srp_names(lab: &Lab, host: u16) -> Vec<InitiatorName> {
+    let own = (0..).zip(lab.infiniband_interfaces());
+    let own = own.filter(|(_, interface)| interface.end.node == InfinibandNode::Host(host));
+    own.map(|(number, _)| InitiatorName::Srp(Box::new(srp_initiator_port(number)))).collect()
 }
 
 /// Returns whether a host has links of Ethernet, IPoIB, or no link: the simulation may then add

@@ -16,6 +16,7 @@ mod infiniband;
 mod interfaces;
 mod ipoib;
 mod iscsi;
+mod lanes;
 mod links;
 mod live;
 mod loops;

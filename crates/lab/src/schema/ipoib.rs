@@ -3,7 +3,7 @@
 use super::{Fallback, IPOIB_MODE, Key, Kind};
 
 /// Keys of IPoIB, with the reason for its absence.
-const fn ipoib(absent: &'static str, meaning: &'static str) -> [Key; 4] {
+const fn ipoib(absent: &'static str, meaning: &'static str, level: Fallback) -> [Key; 5] {
     [
         Key {
             path: "ipoib",
@@ -37,6 +37,14 @@ const fn ipoib(absent: &'static str, meaning: &'static str) -> [Key; 4] {
             example: "1",
             also: &["pkey", "p_key"],
         },
+        Key {
+            path: "ipoib.level",
+            kind: Kind::Integer { min: 0, max: 15 },
+            fallback: level,
+            meaning: "Service level of the packets that its interfaces send, which chooses their lane.",
+            example: "1",
+            also: &["service_level", "sl"],
+        },
     ]
 }
 
@@ -45,16 +53,18 @@ const fn time(path: &'static str, fallback: Fallback, meaning: &'static str, exa
 }
 
 /// IPoIB of a host, its costs, and its function as a router.
-pub(super) const HOST_KEYS: [Key; 10] = {
-    let [table, mode, mtu, partition] = ipoib(
+pub(super) const HOST_KEYS: [Key; 11] = {
+    let [table, mode, mtu, partition, level] = ipoib(
         "no packet of IP uses its InfiniBand interfaces",
         "IP of the host at its InfiniBand interfaces, for sessions of iSCSI. The subnet's `mtu` and `partition` limit it. Addresses are known: there is no ARP and no multicast.",
+        Fallback::Absent("`srp.level`"),
     );
     [
         table,
         mode,
         mtu,
         partition,
+        level,
         Key {
             path: "ipoib_cost",
             kind: Kind::Table,
@@ -96,7 +106,8 @@ pub(super) const HOST_KEYS: [Key; 10] = {
 };
 
 /// IPoIB of a storage system.
-pub(super) const STORAGE_KEYS: [Key; 4] = ipoib(
+pub(super) const STORAGE_KEYS: [Key; 5] = ipoib(
     "no packet of IP uses its InfiniBand interfaces",
     "IP of the storage system at its InfiniBand interfaces, each of which is a portal of its iSCSI target.",
+    Fallback::Value("0"),
 );

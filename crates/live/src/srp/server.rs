@@ -362,7 +362,7 @@ impl SrpServer {
         };
         self.next_number += 1;
         let psn = u32::from_be_bytes(first_psn) & 0xff_ffff;
-        let config = target::Config { request_limit: plan.request_limit, unit_bytes: UNIT_BYTES };
+        let config = target::Config { request_limit: plan.request_limit, unit_bytes: UNIT_BYTES, streams: false };
         let pair = self.free_pair();
         let numbers = Numbers { peer: req.pair, key: req.key, unit_bytes: UNIT_BYTES[0] as usize };
         // A PSN is the one that the sender of a message expects first.

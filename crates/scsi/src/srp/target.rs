@@ -9,6 +9,12 @@
 //!    +-------> waiting      until the device starts the task
 //! ```
 //!
+//! A target that streams ([`Config::streams`]) begins the block I/O of a WRITE together with the
+//! RDMA READ of its data. SRP has no rule against it: a target may fetch data in any number of RDMA
+//! READs, at any time before the RSP (SRP, 5.4). Each READ ends as a whole, so that the part of the
+//! data that can be passed on is that of a READ. The RSP follows the end of both, because the
+//! initiator reuses the buffer after it.
+//!
 //! The driver connects the nexus before the login, passes notices of the device for the port, and
 //! disconnects the nexus after [`Output::Closed`]. On [`Output::Pull`] it reads from the buffer of
 //! the initiator by RDMA. On [`Output::Push`] it writes, and the RSP follows on the same
@@ -29,6 +35,8 @@ pub struct Config {
     pub request_limit: u16,
     /// Longest information units to the target and to the initiator.
     pub unit_bytes: [u32; 2],
+    /// Begins the block I/O of a WRITE before its data have arrived.
+    pub streams: bool,
 }
 
 /// Event of a target.
@@ -110,6 +118,9 @@ struct Task {
     input: Buffer,
     /// Bytes that have moved to the target.
     pulled: u32,
+    /// True while data of the block I/O still arrive, and its result if it ends before them.
+    is_pulling: bool,
+    ended: Option<IoStatus>,
 }
 
 /// Phase of a channel. It begins only once.
@@ -252,6 +263,8 @@ impl Target {
             out: command.out,
             input: command.input,
             pulled: 0,
+            is_pulling: false,
+            ended: None,
         });
         self.go_on(tag, step, device);
     }
@@ -321,10 +334,28 @@ impl Target {
             return self.begin_io(tag);
         }
         task.pulled = bytes;
+        if self.config.streams && !parameters && self.begins_early(tag) {
+            self.begin_io(tag);
+        }
         self.outputs.push_back(Output::Pull { tag, from, bytes });
     }
 
+    /// Returns whether the block I/O of a task begins before its data have arrived, and takes note
+    /// of it.
+    fn begins_early(&mut self, tag: IoTag) -> bool {
+        let Some(task) = self.task(tag) else { return false };
+        task.is_pulling = task.io.is_some_and(|io| io.op == IoOp::Write);
+        task.is_pulling
+    }
+
     fn pulled(&mut self, tag: IoTag, bytes: &[u8], device: &mut Device) {
+        if let Some(task) = self.task(tag).filter(|task| task.is_pulling) {
+            task.is_pulling = false;
+            if let Some(status) = task.ended.take() {
+                self.io_done(tag, status, device);
+            }
+            return;
+        }
         let Some(&mut Task { state: State::Pulling { parameters }, unit, .. }) = self.task(tag) else { return };
         if parameters {
             let step = device.parameters(self.id(tag, unit), bytes);
@@ -335,6 +366,10 @@ impl Target {
     }
 
     fn io_done(&mut self, tag: IoTag, status: IoStatus, device: &mut Device) {
+        if let Some(task) = self.task(tag).filter(|task| task.is_pulling) {
+            task.ended = Some(status);
+            return;
+        }
         let Some(&mut Task { state: State::Io, io: Some(io), unit, .. }) = self.task(tag) else { return };
         let step = device.io_done(self.id(tag, unit), io.op, status);
         match step {

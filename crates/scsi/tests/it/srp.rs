@@ -9,7 +9,7 @@ use sanloom_wire::srp::{Buffer, Cmd, DIRECT, Descriptor, Iu, LoginReq, Rsp, TskM
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::VecDeque;
 
-const CONFIG: Config = Config { request_limit: 8, unit_bytes: [260, 256] };
+const CONFIG: Config = Config { request_limit: 8, unit_bytes: [260, 256], streams: false };
 
 struct Bed {
     initiator: Initiator,

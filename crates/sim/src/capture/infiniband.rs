@@ -38,7 +38,10 @@ pub(crate) fn contents(world: &World, packet: &Packet) -> Option<Contents> {
 /// Returns the bytes of a packet with these contents, from the LRH to the VCRC, which is right.
 pub(crate) fn bytes(world: &World, reference: &Packet, contents: &Contents) -> Option<Vec<u8>> {
     match contents {
-        Contents::Srp(seen) => Some(packet(reference, seen, DEFAULT_KEY)),
+        Contents::Srp(seen) => {
+            let key = world.srp.as_ref().and_then(|srp| srp.key_of(reference)).unwrap_or(DEFAULT_KEY);
+            Some(packet(reference, seen, key))
+        }
         Contents::Ipoib(carried) => of_ipoib(world, reference, carried),
     }
 }

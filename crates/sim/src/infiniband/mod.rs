@@ -78,7 +78,6 @@ struct End {
 struct Datagrams {
     endpoint: ud::Endpoint,
     at: Endpoint,
-    lid: u16,
 }
 
 /// All queue pairs of a network. Connection n has the ends 2n and 2n + 1, whose numbers are those
@@ -118,12 +117,14 @@ impl Pairs {
     }
 
     /// Opens a reliable connection. Returns the number of its first end; `None` if the partitions
-    /// do not match, or if the subnet manager does not know an interface.
-    pub fn connect(&mut self, net: &Net, ends: [Endpoint; 2], config: Config) -> Option<u32> {
+    /// do not match, or if the subnet manager does not know an interface. The number of its flow
+    /// chooses one of the LIDs of each interface, and so the paths of its packets.
+    pub fn connect(&mut self, net: &Net, ends: [Endpoint; 2], flow: u32, config: Config) -> Option<u32> {
         if !ends[0].key.matches(ends[1].key) {
             return None;
         }
-        let lids = [net.infiniband.lid(ends[0].interface)?, net.infiniband.lid(ends[1].interface)?];
+        let lid = |end: Endpoint| net.infiniband.lid_of_flow(end.interface, flow);
+        let lids = [lid(ends[0])?, lid(ends[1])?];
         let first = self.ends.len() as u32;
         for (end, lids) in ends.into_iter().zip([lids, [lids[1], lids[0]]]) {
             self.ends.push(End {
@@ -143,8 +144,8 @@ impl Pairs {
     /// Creates a queue pair of datagrams. Returns its number; `None` if the subnet manager does not
     /// know the interface.
     pub fn datagrams(&mut self, net: &Net, at: Endpoint, mtu: Mtu) -> Option<u32> {
-        let lid = net.infiniband.lid(at.interface)?;
-        self.datagrams.push(Datagrams { endpoint: ud::Endpoint::new(mtu), at, lid });
+        net.infiniband.lid(at.interface)?;
+        self.datagrams.push(Datagrams { endpoint: ud::Endpoint::new(mtu), at });
         Some(FIRST_DATAGRAM + self.datagrams.len() as u32 - 1)
     }
 
@@ -204,14 +205,17 @@ impl Pairs {
     /// Sends a datagram from one queue pair to another. It is discarded there if the partitions do
     /// not match. The low 24 bits of its name arrive with it.
     pub fn send_datagram(&mut self, net: &mut Net, from: u32, to: u32, id: u64, length: u32) {
-        let to_lid = self.datagrams[(to - FIRST_DATAGRAM) as usize].lid;
-        let keys = [from, to].map(|pair| self.datagrams[(pair - FIRST_DATAGRAM) as usize].at.key);
+        let ends = [from, to].map(|pair| self.datagrams[(pair - FIRST_DATAGRAM) as usize].at);
+        let keys = ends.map(|end| end.key);
+        // Both directions of a pair of interfaces are a flow.
+        let flow = u32::from(ends[0].interface) + u32::from(ends[1].interface);
+        let lids = ends.map(|end| net.infiniband.lid_of_flow(end.interface, flow).unwrap_or_default());
         let state = &mut self.datagrams[(from - FIRST_DATAGRAM) as usize];
         state.endpoint.handle(ud::Input::Post(id, length));
         while let Some(output) = state.endpoint.poll_output() {
             match output {
                 ud::Output::Send(length) if keys[0].matches(keys[1]) => {
-                    let packet = Form::Datagram(length).packet([state.lid, to_lid], to | self.mark);
+                    let packet = Form::Datagram(length).packet(lids, to | self.mark);
                     let packet = packet.named(id as u32).with_level(state.at.level);
                     infiniband::send(net, state.at.interface, packet);
                 }

@@ -66,6 +66,7 @@ pub(super) fn channels(view: &View<'_>) -> Vec<SrpChannelResult> {
             credit_waits: count.credit_waits,
             rdma_written_bytes: count.rdma_bytes[0],
             rdma_read_bytes: count.rdma_bytes[1],
+            partition_refusals: count.partition_refusals,
             repetitions: count.repetitions,
         }
     };

@@ -5,7 +5,6 @@ use super::{Cx, Job, Srp, Stage, initiator, target};
 use crate::infiniband::{Content, Endpoint, Event};
 use sanloom_scsi::scsi::{IoTag, NexusId};
 use sanloom_scsi::srp::target::Target;
-use sanloom_transport::infiniband::partition::PKey;
 use sanloom_transport::infiniband::rc::packet::Operation;
 use sanloom_transport::infiniband::rc::requester::Work;
 use sanloom_wire::srp::{Buffer, CMD_BYTES, Iu, RSP_BYTES};
@@ -21,6 +20,18 @@ pub(super) struct TargetEnd {
     pub nexus: NexusId,
 }
 
+/// Data that the target reads from the host as one unit.
+pub(super) struct Pull {
+    /// Number of the last work request.
+    pub last: u64,
+    /// `None` for a task that has ended.
+    pub tag: Option<IoTag>,
+    /// Bytes of the command that have arrived with it.
+    pub arrived: u32,
+    /// True for the last data of the command.
+    pub is_end: bool,
+}
+
 /// A connection; its ends have the numbers 2n and 2n + 1, the host's first.
 pub(super) struct Connection {
     /// Number of the channel.
@@ -34,9 +45,8 @@ pub(super) struct Connection {
     pub slot: u16,
     /// Block I/O in progress.
     pub ios: u32,
-    /// READs of the target with the numbers of their last work requests; `None` for a task that has
-    /// ended.
-    pub pulls: VecDeque<(u64, Option<IoTag>)>,
+    /// READs of the target.
+    pub pulls: VecDeque<Pull>,
     /// Data of reads that were passed on before their end, in bytes.
     pub passed: Vec<(IoTag, u32)>,
     pub last_work: u64,
@@ -68,13 +78,17 @@ pub(super) fn open(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
     }
     let plan = &channel.plan;
     let (storage, login, connection, reconnect) = (plan.storage, plan.login, plan.connection, plan.reconnect);
-    let ends = plan.interfaces.map(|interface| Endpoint { interface, key: PKey::DEFAULT, level: plan.level });
+    let level = plan.level;
+    let end = |side: usize| Endpoint { interface: plan.interfaces[side], key: plan.keys[side], level };
+    let ends = [end(0), end(1)];
     let system = srp.systems.get(usize::from(storage)).and_then(Option::as_ref);
     let limit = system.map(|system| u32::from(system.plan.config.request_limit));
-    let first = srp.pairs.connect(cx.net, ends, connection);
+    let first = srp.pairs.connect(cx.net, ends, number, connection);
     let (Some(first), Some(limit)) = (first, limit) else {
-        // The subnet manager does not reach an interface.
+        // The subnet manager does not reach an interface, or the port of the target drops requests
+        // of another partition (IBA volume 1, 10.9.4).
         channel.tried = true;
+        channel.count.partition_refusals += u64::from(!ends[0].key.matches(ends[1].key));
         let at_ps = cx.net.now() + reconnect.as_ns() * 1_000;
         return srp.agenda.plan(cx.net, at_ps, Job::Connect(number));
     };

@@ -13,12 +13,14 @@ pub struct ChannelCount {
     pub credit_waits: u64,
     /// Bytes that the target has written to the host and read from it by RDMA.
     pub rdma_bytes: [u64; 2],
+    /// Logins that the target has refused, because the host is in none of its partitions.
+    pub partition_refusals: u64,
     /// Times that either side has gone back to repeat packets.
     pub repetitions: u64,
 }
 
 impl ChannelCount {
-    fn pairs(&mut self, other: ChannelCount) -> [(&mut u64, u64); 7] {
+    fn pairs(&mut self, other: ChannelCount) -> [(&mut u64, u64); 8] {
         let [written, read] = &mut self.rdma_bytes;
         [
             (&mut self.connections, other.connections),
@@ -27,6 +29,7 @@ impl ChannelCount {
             (&mut self.credit_waits, other.credit_waits),
             (written, other.rdma_bytes[0]),
             (read, other.rdma_bytes[1]),
+            (&mut self.partition_refusals, other.partition_refusals),
             (&mut self.repetitions, other.repetitions),
         ]
     }

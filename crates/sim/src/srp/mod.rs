@@ -272,6 +272,12 @@ impl Srp {
         connection::drain(self, cx);
     }
 
+    /// Returns the key of the partition of a packet.
+    pub fn key_of(&self, packet: &Packet) -> Option<u16> {
+        let connection = self.connections.get((packet.pair() / 2) as usize)?;
+        Some(self.channels[connection.channel as usize].plan.keys[0].0)
+    }
+
     /// Keeps what is sent from now on, for [`Srp::seen`]. Call it before [`Srp::start`].
     pub fn watch(&mut self) {
         self.pairs.keep_messages();

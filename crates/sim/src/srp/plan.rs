@@ -2,6 +2,7 @@
 
 use sanloom_scsi::srp::target;
 use sanloom_scsi::time::Span;
+use sanloom_transport::infiniband::partition::PKey;
 use sanloom_transport::infiniband::rc;
 use sanloom_wire::srp::{LoginReq, PortId};
 
@@ -29,6 +30,8 @@ pub struct ChannelPlan {
     pub port: u16,
     /// Interfaces of the host and of the storage system in the InfiniBand plane.
     pub interfaces: [u16; 2],
+    /// Keys of the partitions of both.
+    pub keys: [PKey; 2],
     /// Service level of its packets.
     pub level: u8,
     /// Parameters of the reliable connection.
@@ -56,6 +59,8 @@ pub struct TargetPlan {
     pub first_port: u16,
     /// Number of interfaces.
     pub ports: u16,
+    /// Write data that a gateway passes on together, in bytes; `None`: those of a command.
+    pub grain: Option<u32>,
 }
 
 /// Returns the port identifier of an adapter: an extension of zero, and its GUID.

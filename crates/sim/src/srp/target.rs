@@ -1,10 +1,10 @@
 //! The storage system's side of a channel.
 
-use super::connection::{self, Connection, TargetEnd};
+use super::connection::{self, Connection, Pull, TargetEnd};
 use super::{CHANNEL, Cx, Srp};
 use crate::infiniband::Content;
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
-use sanloom_scsi::srp::target::{Input, Output, Target};
+use sanloom_scsi::srp::target::{self, Input, Output, Target};
 use sanloom_transport::infiniband::rc::packet::Operation;
 use sanloom_transport::infiniband::rc::requester::Work;
 use sanloom_wire::scsi::transport_id::TransportId;
@@ -20,7 +20,7 @@ pub(super) fn new_end(srp: &mut Srp, cx: &mut Cx<'_>, channel: u32) -> TargetEnd
     let config = srp.systems[usize::from(plan.storage)].as_ref().map(|system| system.plan.config);
     let initiator = TransportId::Srp(Box::new(plan.login.initiator));
     let nexus = cx.around.device(plan.storage).connect(plan.port, initiator);
-    let config = config.unwrap_or(sanloom_scsi::srp::target::Config { request_limit: 1, unit_bytes: [0; 2] });
+    let config = config.unwrap_or(target::Config { request_limit: 1, unit_bytes: [0; 2], streams: false });
     TargetEnd { machine: Target::new(config, nexus), nexus }
 }
 
@@ -58,11 +58,15 @@ pub(super) fn unit(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, unit: Iu) {
 /// Handles the end of a work request.
 pub(super) fn completed(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, id: u64) {
     let pulls = &mut srp.connections[connection as usize].pulls;
-    if pulls.front().is_some_and(|(last, _)| *last == id)
-        && let Some((_, Some(tag))) = pulls.pop_front()
+    if pulls.front().is_some_and(|pull| pull.last == id)
+        && let Some(Pull { tag: Some(tag), arrived, is_end, .. }) = pulls.pop_front()
     {
-        // Payload does not exist, and no workload sends parameter lists.
-        input(srp, cx, connection, Input::Pulled { tag, bytes: Vec::new() });
+        let (storage, owner) = owner(srp, connection);
+        cx.around.arrived(cx.net, storage, owner, tag, arrived);
+        if is_end {
+            // Payload does not exist, and no workload sends parameter lists.
+            input(srp, cx, connection, Input::Pulled { tag, bytes: Vec::new() });
+        }
     }
 }
 
@@ -96,8 +100,16 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
         match output {
             Output::Send(unit) => connection::send(srp, cx, 2 * connection + 1, unit),
             Output::Pull { tag, bytes, .. } => {
-                let last = rdma(srp, cx, connection, Operation::Read, 0..bytes);
-                srp.connections[connection as usize].pulls.push_back((last, Some(tag)));
+                let system = srp.systems.get(usize::from(storage)).and_then(Option::as_ref);
+                let grain = system.and_then(|system| system.plan.grain).unwrap_or(bytes).max(1);
+                let mut from = 0;
+                while from < bytes {
+                    let arrived = bytes.min(from.saturating_add(grain));
+                    let last = rdma(srp, cx, connection, Operation::Read, from..arrived);
+                    let pull = Pull { last, tag: Some(tag), arrived, is_end: arrived == bytes };
+                    srp.connections[connection as usize].pulls.push_back(pull);
+                    from = arrived;
+                }
             }
             Output::Push { bytes, .. } => {
                 let from = std::mem::take(&mut before).min(bytes);
@@ -107,7 +119,7 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
             }
             Output::Io(io) => submit(srp, cx, connection, (storage, owner), &io),
             Output::Cancel(tag) => {
-                state.pulls.iter_mut().filter(|(_, pull)| *pull == Some(tag)).for_each(|(_, pull)| *pull = None);
+                state.pulls.iter_mut().filter(|pull| pull.tag == Some(tag)).for_each(|pull| pull.tag = None);
                 if cx.around.cancel(cx.net, storage, owner, tag) {
                     srp.connections[connection as usize].ios -= 1;
                 } else {

@@ -129,7 +129,8 @@ impl Ipoib {
             None => {
                 let at = sorted.map(|end| self.plan.interfaces[usize::from(end)].map(|interface| interface.at));
                 let [Some(a), Some(b)] = at else { return self.lost.push(frame.position) };
-                let Some(first) = self.pairs.connect(net, [a, b], self.plan.connection) else {
+                let flow = u32::from(sorted[0]) + u32::from(sorted[1]);
+                let Some(first) = self.pairs.connect(net, [a, b], flow, self.plan.connection) else {
                     return self.lost.push(frame.position);
                 };
                 [first, first + 1].into_iter().for_each(|end| self.pairs.post_receives(end, RECEIVES));

@@ -7,7 +7,7 @@ use crate::net::infiniband::{
     PacketLoss, Station, life_ps,
 };
 use crate::net::line::ByteTime;
-use sanloom_fc::config::{InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandSwitch};
+use sanloom_fc::config::{InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandSwitch, LaneWeight};
 use sanloom_fc::san::{Lab, infiniband_adapter_guid, infiniband_switch_guid, subnet_config};
 use sanloom_transport::infiniband::arbitration::{Entry, SlToVl};
 use std::collections::BTreeMap;
@@ -113,8 +113,6 @@ pub fn plan(lab: &Lab) -> InfinibandPlan {
         InfinibandNode::Switch(switch) => Station::Switch { switch, port: end.port as u8 },
         InfinibandNode::Host(_) | InfinibandNode::Storage(_) => Station::Interface(numbers[&end]),
     };
-    let lanes = (0..subnet.lanes).map(|lane| Entry { lane, weight: 64 });
-    let arbitration = Arbitration { high: Vec::new(), low: lanes.collect(), limit: 0 };
     let link = |link: &InfinibandLink| InfinibandLinkPlan {
         ends: link.ends.map(station),
         byte: byte_time(link),
@@ -122,7 +120,7 @@ pub fn plan(lab: &Lab) -> InfinibandPlan {
         lanes: subnet.lanes,
         blocks: [0, 1].map(|side| lab.infiniband_blocks(link, side)),
         refresh_ps: link.rate.refresh().0,
-        arbitration: arbitration.clone(),
+        arbitration: link.ends.map(|end| arbitration(lab, end.node)),
     };
     InfinibandPlan {
         switches: (0..).zip(&infiniband.switches).map(|(number, switch)| switch_plan(lab, number, switch)).collect(),
@@ -131,9 +129,23 @@ pub fn plan(lab: &Lab) -> InfinibandPlan {
         manager: 0,
         config: subnet_config(lab),
         sweep_ps: subnet.sweep.0,
-        levels: SlToVl::spread(subnet.lanes),
+        levels: SlToVl(infiniband.lanes_of_levels(None)),
         seed: lab.run.seed,
     }
+}
+
+/// Returns the arbitration at the ports of a node.
+fn arbitration(lab: &Lab, node: InfinibandNode) -> Arbitration {
+    let switch = match node {
+        InfinibandNode::Switch(switch) => Some(switch),
+        InfinibandNode::Host(_) | InfinibandNode::Storage(_) => None,
+    };
+    let tables = lab.infiniband.arbitration(switch);
+    let entries = |table: &[LaneWeight]| {
+        table.iter().map(|&LaneWeight { lane, weight }| Entry { lane, weight }).collect::<Vec<Entry>>()
+    };
+    let low = entries(&tables.low_table(lab.infiniband.subnet.lanes));
+    Arbitration { high: entries(&tables.high), low, limit: tables.limit }
 }
 
 fn byte_time(link: &InfinibandLink) -> ByteTime {
@@ -150,7 +162,7 @@ fn switch_plan(lab: &Lab, number: u16, switch: &InfinibandSwitch) -> InfinibandS
         ports: ports as u8,
         latency_ps: switch.latency.0,
         cut_through: switch.cut_through,
-        levels: vec![SlToVl::spread(lab.infiniband.subnet.lanes)],
+        levels: vec![SlToVl(lab.infiniband.lanes_of_levels(Some(number)))],
         life_ps: switch.lifetime.map(life_ps),
         management_blocks: MANAGEMENT_BLOCKS,
     }

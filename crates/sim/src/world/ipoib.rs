@@ -15,10 +15,7 @@ pub(super) fn add(lab: &Lab, paths: &IpPaths<'_>, plan: &mut IscsiPlan, adapter:
     }
     let interface = |(number, interface): (u16, &InfinibandInterface)| {
         let ipoib = paths.ipoib(interface.end.node)?;
-        let level = match interface.end.node {
-            InfinibandNode::Host(host) => lab.hosts[usize::from(host)].srp.level,
-            InfinibandNode::Storage(_) | InfinibandNode::Switch(_) => 0,
-        };
+        let level = lab.ipoib_level(interface.end.node)?;
         Some(IpoibInterface {
             at: Endpoint { interface: number, key: PKey(0x8000 | ipoib.partition), level },
             is_connected: ipoib.mode == IpoibMode::Connected,

@@ -3,6 +3,7 @@
 use super::World;
 use super::host::{TcpPort, charge_completion, tcp_event};
 use super::iscsi::{Parts, TcpPlan};
+use super::volumes::frame_bytes;
 use crate::infiniband::OF_IPOIB;
 use crate::iscsi::{Event, Peer};
 use crate::net::Net;
@@ -14,6 +15,7 @@ use sanloom_fc::san::{Lab, SrpPaths, infiniband_adapter_guid};
 use sanloom_scsi::scsi::{IoStatus, IoTag};
 use sanloom_scsi::srp::target;
 use sanloom_scsi::time::Span;
+use sanloom_transport::infiniband::partition::{Membership, PKey};
 use sanloom_transport::infiniband::rc;
 use sanloom_wire::srp::{DIRECT, INDIRECT, LoginReq};
 
@@ -59,7 +61,7 @@ impl SrpPorts {
             let own = paths.interfaces_of(InfinibandNode::Host(host));
             let used = lab.infiniband.targets.keys().filter(|storage| super::iscsi::uses(lab, host, **storage));
             for &storage in used {
-                for (interface, far) in paths.pairs(host, storage) {
+                for (interface, far) in paths.linked_pairs(host, storage) {
                     let at = own.iter().position(|other| *other == interface).unwrap_or(0) as u16;
                     let hba = config.hbas.len() as u16 + tcp.initiators[usize::from(host)] + at;
                     let first_port = first_port(lab, tcp, storage);
@@ -71,9 +73,12 @@ impl SrpPorts {
         }
         let target = |storage: u16| {
             let target = lab.infiniband.targets.get(&storage)?;
-            let config = target::Config { request_limit: target.request_limit, unit_bytes: UNIT_BYTES };
+            let gateway = lab.live.gateways.get(&storage).filter(|gateway| gateway.through.is_some());
+            let grain = gateway.and_then(|gateway| gateway.grain.bytes(RDMA_BYTES, frame_bytes(lab, gateway)));
+            let streams = grain.is_some();
+            let config = target::Config { request_limit: target.request_limit, unit_bytes: UNIT_BYTES, streams };
             let ports = plan.targets[usize::from(storage)];
-            (ports > 0).then(|| TargetPlan { config, first_port: first_port(lab, tcp, storage), ports })
+            (ports > 0).then(|| TargetPlan { config, first_port: first_port(lab, tcp, storage), ports, grain })
         };
         plan.srp.targets = (0..lab.storage.len() as u16).map(target).collect();
         plan
@@ -119,6 +124,7 @@ fn channel(
         storage,
         port,
         interfaces: [interface, peer],
+        keys: keys(lab, host, storage),
         level: config.srp.level,
         connection: connection(&lab.infiniband.subnet),
         login: LoginReq {
@@ -134,6 +140,15 @@ fn channel(
         login_timeout: LOGIN_TIME,
         reconnect: RECONNECT,
     })
+}
+
+/// Returns the keys of a channel: that of the host, and the same of the target if it is in the
+/// partition of the host, else its first one.
+fn keys(lab: &Lab, host: u16, storage: u16) -> [PKey; 2] {
+    let own = lab.hosts[usize::from(host)].srp.partition;
+    let partitions = lab.infiniband.targets.get(&storage).map_or(&[][..], |target| &target.partitions);
+    let far = partitions.iter().find(|number| **number == own).or(partitions.first()).copied();
+    [own, far.unwrap_or(0)].map(|number| PKey::new(number, Membership::Full))
 }
 
 pub(super) fn connection(subnet: &Subnet) -> rc::Config {

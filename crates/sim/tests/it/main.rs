@@ -30,6 +30,7 @@ mod loop_observed;
 mod machines;
 mod metamorphic;
 mod no_allocation;
+mod no_allocation_gateways;
 mod out_of_band;
 mod planes_of_hosts;
 mod requests;

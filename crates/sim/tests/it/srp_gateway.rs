@@ -69,6 +69,63 @@ fn the_grain_of_a_gateway_decides_the_throughput_of_large_reads() {
     assert!(stored < burst && burst < piped, "{stored}, {burst} and {piped} MB/s");
 }
 
+/// Write data are fetched from the host in parts, each of which goes on to the array at once: by
+/// command, the lines add up, and by frame the slower one decides. A part is a READ of 64 KiB by
+/// PDU.
+#[test]
+fn the_grain_of_a_gateway_decides_the_throughput_of_large_writes() {
+    let write = ONE.replace("1.0", "0.0");
+    let found = ["command", "pdu", "frame"].map(|grain| {
+        let results = run("1xSDR", &format!("forwarding = \"{grain}\""), &write);
+        let channel = &results.srp_channels[0];
+        assert_eq!(channel.rdma_written_bytes, 0, "{grain}");
+        labs::mb_per_s(&results)
+    });
+    let [stored, burst, piped] = found;
+    assert!((107.0..112.5).contains(&stored), "{stored} MB/s by command");
+    assert!((190.0..206.5).contains(&piped), "{piped} MB/s by frame");
+    assert!(stored < burst && burst <= piped, "{stored}, {burst} and {piped} MB/s");
+}
+
+/// The masks of a gateway show LUNs to the initiator ports of its SRP hosts: here nothing to the
+/// host with the workload.
+#[test]
+fn masks_of_a_gateway_hide_luns_from_srp_hosts() {
+    let text = |hosts: &str| {
+        let other = "[host.other]\n[[link]]\nfrom = \"other\"\nto = \"ib\"\nrate = \"4xSDR\"\n";
+        let mask = format!("[[mask]]\nhosts = \"{hosts}\"\ntargets = \"bridge\"\n");
+        format!("{}{other}{mask}", lab("4xSDR", "forwarding = \"frame\"", ONE))
+    };
+    let seen = labs::run(&labs::lab(&text("server")));
+    assert!(seen.totals.io.ios_failed == 0 && labs::mb_per_s(&seen) > 190.0);
+    let refused = sanloom_lab::load("test.toml", &text("other"), &[]).expect_err("the LUN is hidden");
+    let codes: Vec<&str> = refused.iter().map(|diagnostic| diagnostic.code).collect();
+    assert_eq!(codes, ["masked-lun"], "{refused:?}");
+}
+
+/// Virtual N_Ports of a gateway with a named port are all at this port.
+#[test]
+fn virtual_n_ports_are_at_the_port_that_the_gateway_names() {
+    for (port, used) in [("card:0", "first"), ("card:1", "second")] {
+        let gateway = "forwarding = \"frame\", mode = \"transparent\", hosts = [\"server\", \"idle\"]";
+        let text = lab("4xSDR", gateway, ONE)
+            .replace("host = \"card\"", &format!("host = \"{port}\""))
+            .replace("[host.card]\n", "[host.idle]\n[host.card]\nhbas = 2\n")
+            .replace(
+                "[[link]]\nfrom = \"card\"\nto = \"sw\"\nrate = \"2GFC\"\n",
+                "[[link]]\nname = \"first\"\nfrom = \"card:0\"\nto = \"sw\"\nrate = \"2GFC\"\n\
+                 [[link]]\nname = \"second\"\nfrom = \"card:1\"\nto = \"sw\"\nrate = \"2GFC\"\n\
+                 [[link]]\nfrom = \"idle\"\nto = \"ib\"\nrate = \"1xSDR\"\n",
+            )
+            .replace("hosts = \"server\"\ntargets", "hosts = [\"server\", \"idle\"]\ntargets");
+        let results = labs::run(&labs::lab(&text));
+        for link in results.links.iter().filter(|link| ["first", "second"].contains(&link.name.as_str())) {
+            let busy = link.backward.utilisation;
+            assert_eq!(busy > 0.1, link.name == used, "{port}: {} is busy for {busy}", link.name);
+        }
+    }
+}
+
 /// Many reads at once fill the line of Fibre Channel in every grain (document 004, Figure 9).
 #[test]
 fn many_reads_through_a_gateway_are_as_fast_as_its_fibre_channel_port() {

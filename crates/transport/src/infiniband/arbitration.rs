@@ -12,6 +12,9 @@ pub const MANAGEMENT: Lane = 15;
 /// Limit of the high table that never yields.
 pub const UNLIMITED: u8 = 255;
 
+/// Units of 64 bytes in one of the limit of the high table.
+const LIMIT_UNITS: u32 = 4_096 / BLOCK;
+
 /// Entry of an arbitration table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -36,8 +39,9 @@ pub struct Arbiter {
     high: Table,
     low: Table,
     limit: u8,
-    /// Bytes of high priority since the last packet of low priority.
-    high_bytes: u32,
+    /// Units of 64 bytes of high priority since the last packet of low priority. The limit counts
+    /// as the weights do (IBA volume 1, 7.6.9.2).
+    high_units: u32,
     /// Table that sent the last packet chosen.
     chosen_high: bool,
 }
@@ -72,7 +76,7 @@ impl Arbiter {
     /// Arbiter with a high and a low table. `limit` bounds the bytes of high priority while low
     /// priority waits: units of 4096 bytes, 0 for one packet, [`UNLIMITED`] for no bound.
     pub fn new(high: Vec<Entry>, low: Vec<Entry>, limit: u8) -> Arbiter {
-        Arbiter { high: Table::new(high), low: Table::new(low), limit, high_bytes: 0, chosen_high: false }
+        Arbiter { high: Table::new(high), low: Table::new(low), limit, high_units: 0, chosen_high: false }
     }
 
     /// Lane of the next packet. Bit n of `ready` is set if lane n has a packet and its credit.
@@ -82,8 +86,8 @@ impl Arbiter {
             return Some(MANAGEMENT);
         }
         let may_high = self.limit == UNLIMITED
-            || (self.limit == 0 && self.high_bytes == 0)
-            || self.high_bytes < u32::from(self.limit) * 4096
+            || (self.limit == 0 && self.high_units == 0)
+            || self.high_units < u32::from(self.limit) * LIMIT_UNITS
             || !self.low.is_ready(ready);
         let high = if may_high { self.high.next(ready) } else { None };
         self.chosen_high = high.is_some();
@@ -97,8 +101,9 @@ impl Arbiter {
             return;
         }
         let table = if self.chosen_high { &mut self.high } else { &mut self.low };
-        table.left = table.left.saturating_sub(bytes.div_ceil(BLOCK));
-        self.high_bytes = if self.chosen_high { self.high_bytes.saturating_add(bytes) } else { 0 };
+        let units = bytes.div_ceil(BLOCK);
+        table.left = table.left.saturating_sub(units);
+        self.high_units = if self.chosen_high { self.high_units.saturating_add(units) } else { 0 };
     }
 }
 

@@ -8,8 +8,8 @@ use sanloom_console::machine::thread_cpu;
 use sanloom_sim::infiniband::{Endpoint, Event, Pairs};
 use sanloom_sim::net::ethernet::EthernetPlane;
 use sanloom_sim::net::infiniband::{
-    self, Arbitration, InfinibandLinkPlan, InfinibandPlan, InfinibandPlane, InfinibandSwitchPlan, Station, byte_time,
-    life_ps, refresh_ps,
+    self, InfinibandLinkPlan, InfinibandPlan, InfinibandPlane, InfinibandSwitchPlan, Station, byte_time, life_ps,
+    refresh_ps,
 };
 use sanloom_sim::net::{Net, NetEvent};
 use sanloom_transport::infiniband::arbitration::SlToVl;
@@ -53,7 +53,7 @@ impl Hosts {
             for device in 0..DEVICES.min(count) {
                 let device = count + (host + device) % count;
                 let ends = [host, device].map(|node| Endpoint { interface: node as u16, key: PKey::DEFAULT, level: 0 });
-                let end = hosts.pairs.connect(&hosts.net, ends, config).expect("all nodes are known");
+                let end = hosts.pairs.connect(&hosts.net, ends, 0, config).expect("all nodes are known");
                 hosts.pairs.post_receives(end, u32::MAX);
                 hosts.pairs.post_receives(end + 1, u32::MAX);
                 (0..DEPTH).for_each(|_| hosts.post(end, Operation::Send, REQUEST_BYTES));
@@ -117,7 +117,7 @@ fn plan(shape: Shape) -> InfinibandPlan {
         lanes: 1,
         blocks: [BLOCKS; 2],
         refresh_ps: refresh_ps(RATE.speed),
-        arbitration: Arbitration::default(),
+        arbitration: Default::default(),
     };
     InfinibandPlan {
         switches: (1..).zip(ports).map(switch).collect(),

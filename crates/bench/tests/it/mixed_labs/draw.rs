@@ -3,6 +3,7 @@
 
 use super::faults;
 use sanloom_bench::random_lab::Dice;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Parts that a lab may have, each with hosts of its own.
@@ -70,6 +71,8 @@ pub(super) struct Link {
 pub(super) struct Draft {
     pub dice: Dice,
     pub features: Vec<Feature>,
+    /// Settings that the lab has, of [`super::variants::VARIANTS`].
+    pub variants: BTreeSet<&'static str>,
     pub links: Vec<Link>,
     /// Switches with their planes.
     pub switches: Vec<(&'static str, Plane)>,
@@ -91,6 +94,7 @@ pub(super) struct Draft {
 pub(super) struct Drawn {
     pub text: String,
     pub features: Vec<Feature>,
+    pub variants: BTreeSet<&'static str>,
     pub is_patient: bool,
     /// End of the first workloads and of all faults, in ms.
     pub stop_ms: u64,
@@ -123,6 +127,7 @@ pub(super) fn draw(seed: u64) -> Drawn {
     let mut draft = Draft {
         dice,
         features,
+        variants: BTreeSet::new(),
         links: Vec::new(),
         switches: Vec::new(),
         storage: Vec::new(),
@@ -148,7 +153,7 @@ pub(super) fn draw(seed: u64) -> Drawn {
          fspf_hello = \"1s\"\nfspf_dead = \"4s\"\n{}{}{}{faults}",
         draft.nodes, draft.cables, draft.load
     );
-    Drawn { text, features: draft.features, is_patient, stop_ms }
+    Drawn { text, features: draft.features, variants: draft.variants, is_patient, stop_ms }
 }
 
 impl Draft {
@@ -156,7 +161,7 @@ impl Draft {
         self.features.contains(&feature)
     }
 
-    fn node(&mut self, text: &str) {
+    pub(super) fn node(&mut self, text: &str) {
         self.nodes += text;
         self.nodes.push('\n');
     }
@@ -179,6 +184,21 @@ impl Draft {
         self.links.push(Link { name, plane, from: from.to_owned(), to: to.to_owned(), is_inner });
     }
 
+    /// Adds two links of one trunk between the switches of Fibre Channel.
+    fn trunk(&mut self) {
+        let rate = self.dice.pick(&["4GFC", "8GFC", "16GFC"]);
+        let first = self.links.len();
+        let _ = write!(
+            self.cables,
+            "[[isl]]\nname = \"link{{{first}..{}}}\"\nfrom = \"sw1\"\nto = \"sw2\"\nrate = \"{rate}\"\ncount = 2\nbundle = true\n",
+            first + 1
+        );
+        for number in [first, first + 1] {
+            let (from, to) = ("sw1".to_owned(), "sw2".to_owned());
+            self.links.push(Link { name: format!("link{number}"), plane: Plane::Fibre, from, to, is_inner: true });
+        }
+    }
+
     fn tor(&mut self) -> &'static str {
         self.dice.pick(&["tor1", "tor2"])
     }
@@ -196,8 +216,10 @@ impl Draft {
     /// virtual link over lossless Ethernet.
     fn switches(&mut self) {
         self.node("[switch.\"sw{1..2}\"]\nfcoe = { keep_alive = \"250ms\" }");
-        self.node("[ethernet_switch.\"tor{1..2}\"]\npfc = 3");
-        self.node("[infiniband_switch.\"ib{1..2}\"]");
+        let keys = self.ethernet_keys();
+        self.node(&format!("[ethernet_switch.\"tor{{1..2}}\"]\n{keys}"));
+        let subnet = self.subnet();
+        self.node(&subnet);
         self.switches = vec![
             ("sw1", Plane::Fibre),
             ("sw2", Plane::Fibre),
@@ -221,9 +243,10 @@ impl Draft {
         match (self.has(Feature::Fcip), needs_ethernet && self.dice.chance(1, 2)) {
             (true, _) => self.link(Plane::Virtual, "sw1", "sw2", "fcip = { keep_alive = \"200ms\" }\n"),
             (false, true) => self.link(Plane::Virtual, "sw1", "sw2", "ethernet = { vlan = 100, priority = 3 }\n"),
-            (false, false) => {
-                (0..self.dice.range(1, 2)).for_each(|_| self.link(Plane::Fibre, "sw1", "sw2", ""));
-            }
+            (false, false) => match self.varies("trunk", 3) {
+                true => self.trunk(),
+                false => (0..self.dice.range(1, 2)).for_each(|_| self.link(Plane::Fibre, "sw1", "sw2", "")),
+            },
         }
     }
 
@@ -326,7 +349,8 @@ impl Draft {
         if self.has(Feature::Iscsi) {
             let digest = self.dice.pick(&["never", "always"]);
             let sessions = self.dice.range(1, 2);
-            self.host("server", &format!("\niscsi = {{ sessions = {sessions}, data_digest = \"{digest}\" }}"));
+            let tcp = self.tcp_keys();
+            self.host("server", &format!("\niscsi = {{ sessions = {sessions}, data_digest = \"{digest}\"{tcp} }}"));
             for _ in 0..self.dice.range(1, 2) {
                 let tor = self.tor();
                 self.link(Plane::Ethernet, "server", tor, "");
@@ -335,10 +359,12 @@ impl Draft {
         }
         if self.has(Feature::Ipoib) {
             let mode = self.dice.pick(&["datagram", "connected"]);
-            self.host("blade", &format!("\nipoib = {{ mode = \"{mode}\" }}"));
-            self.node(
-                "[host.router]\nipoib = { mode = \"datagram\" }\nip_router = { per_packet = \"2us\", queue = 64 }",
-            );
+            let levels = [self.ipoib_level(), self.ipoib_level()];
+            self.host("blade", &format!("\nipoib = {{ mode = \"{mode}\"{} }}", levels[0]));
+            self.node(&format!(
+                "[host.router]\nipoib = {{ mode = \"datagram\"{} }}\nip_router = {{ per_packet = \"2us\", queue = 64 }}",
+                levels[1]
+            ));
             for host in ["blade", "router"] {
                 let ib = self.ib();
                 self.link(Plane::Infiniband, host, ib, "");
@@ -353,8 +379,9 @@ impl Draft {
         if !self.has(Feature::Srp) {
             return;
         }
-        self.storage("ibdisk", "rate = \"20k/s\"\nlun_size = \"64MiB\"\nsrp = {}");
-        self.host("node", "");
+        let [host, storage] = self.srp_keys();
+        self.storage("ibdisk", &format!("rate = \"20k/s\"\nlun_size = \"64MiB\"\n{storage}"));
+        self.host("node", &host);
         for end in ["ibdisk", "node"] {
             for _ in 0..self.dice.range(1, 2) {
                 let ib = self.ib();
@@ -374,11 +401,15 @@ impl Draft {
                 Plane::Ethernet,
                 "iscsi = { portals = \"192.0.2.7:3260\" }",
             ),
-            (Feature::SrpGateway, "card", "cardport", "cell", Plane::Infiniband, "srp = {}"),
+            (Feature::SrpGateway, "card", "cardport", "cell", Plane::Infiniband, ""),
         ] {
             if !self.has(feature) {
                 continue;
             }
+            let [of_host, of_target] = match feature {
+                Feature::SrpGateway => self.srp_keys(),
+                _ => [String::new(), kind.to_owned()],
+            };
             let grain = self.dice.pick(&["command", "pdu", "frame"]);
             let mode = match self.dice.chance(1, 2) {
                 true => format!(", mode = \"transparent\", hosts = \"{client}\""),
@@ -388,10 +419,11 @@ impl Draft {
             let ports = if target == "array" { self.dice.range(1, 2) } else { 1 };
             self.node(&format!("[host.{port}]\nhbas = {ports}"));
             let keys = format!(
-                "{kind}\ngateway = {{ host = \"{port}\", target_port = \"{target}\", forwarding = \"{grain}\"{mode} }}"
+                "{of_target}\ngateway = {{ host = \"{port}\", target_port = \"{target}\", forwarding = \"{grain}\"{mode} }}"
             );
             self.storage(name, &keys);
-            self.host(client, "");
+            self.host(client, &of_host);
+            self.mask(client, name);
             for _ in 0..ports {
                 let switch = self.san();
                 self.link(Plane::Fibre, port, switch, "");

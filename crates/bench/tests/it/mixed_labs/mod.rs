@@ -14,6 +14,7 @@
 mod draw;
 mod faults;
 mod trial;
+mod variants;
 
 use crate::campaign::{Plan, number};
 use draw::{Drawn, Feature};
@@ -24,6 +25,7 @@ use sanloom_sim::run::{Blind, Options, simulate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trial::Outcome;
+use variants::VARIANTS;
 
 const SEEDS: u64 = 200;
 /// Seeds of a run that are simulated several times.
@@ -65,9 +67,9 @@ fn command(seed: u64) -> String {
     format!("SANLOOM_SEED={seed} cargo test -p {} --test it mixed_labs", env!("CARGO_PKG_NAME"))
 }
 
-fn judge_seed(seed: u64) -> Result<(Vec<Feature>, Outcome), String> {
+fn judge_seed(seed: u64) -> Result<(Drawn, Outcome), String> {
     let drawn = draw::draw(seed);
-    judge(&drawn).map(|outcome| (drawn.features.clone(), outcome)).map_err(|what| {
+    judge(&drawn).map(|outcome| (drawn.clone(), outcome)).map_err(|what| {
         if number("SANLOOM_SEED").is_none() {
             return format!("seed {seed}: {what}\nrepeat it with: {}", command(seed));
         }
@@ -86,18 +88,23 @@ fn nothing_is_lost_silently_and_everything_ends_heals_and_finishes() {
     let all = outcomes.len() + failures.len();
     assert!(failures.is_empty(), "{} of {all} seeds:\n{}", failures.len(), failures.join("\n"));
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-    for (features, _) in &outcomes {
-        features.iter().for_each(|feature| *seen.entry(format!("{feature:?}")).or_default() += 1);
+    let mut varied: BTreeMap<&str, u64> = BTreeMap::new();
+    for (drawn, _) in &outcomes {
+        drawn.features.iter().for_each(|feature| *seen.entry(format!("{feature:?}")).or_default() += 1);
+        drawn.variants.iter().for_each(|variant| *varied.entry(variant).or_default() += 1);
     }
     let sum = |what: fn(&Outcome) -> u64| outcomes.iter().map(|(_, outcome)| what(outcome)).sum::<u64>();
     let (done, failed) = (sum(|outcome| outcome.books.completed), sum(|outcome| outcome.books.failed));
     let lost = [sum(|outcome| outcome.lost[0]), sum(|outcome| outcome.lost[1]), sum(|outcome| outcome.lost[2])];
     let longest = outcomes.iter().map(|(_, outcome)| outcome.recovery).max().unwrap_or_default();
-    println!("{all} labs: {done} requests done, {failed} failed, {lost:?} frames lost, rest after {longest}: {seen:?}");
+    println!(
+        "{all} labs: {done} requests done, {failed} failed, {lost:?} frames lost, rest after {longest}: {seen:?}, {varied:?}"
+    );
     // Events that never occur are not tested, so each kind must occur often enough.
     let enough = done > 10_000 && failed > 50 && lost.iter().all(|frames| *frames > 1_000);
     let all_seen = seen.len() == Feature::ALL.len() && seen.values().all(|labs| *labs > 50);
-    assert!((enough && all_seen) || (all as u64) < SEEDS, "too little happens in these labs");
+    let all_vary = varied.len() == VARIANTS.len() && varied.values().all(|labs| *labs > 4);
+    assert!((enough && all_seen && all_vary) || (all as u64) < SEEDS, "too little happens in these labs");
 }
 
 #[test]

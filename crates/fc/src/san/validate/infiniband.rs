@@ -2,9 +2,10 @@
 
 use super::Problems;
 use super::ethernet::comes_up;
+use super::lanes;
 use crate::config::{
     BLOCK_BYTES, Fault, FaultKind, InfinibandEnd, InfinibandFault, InfinibandNode, MAX_BLOCKS, MAX_DATA_LANES,
-    MAX_INFINIBAND_PORTS, MediumKind, PACKET_OVERHEAD_BYTES, SubnetRouting,
+    MAX_INFINIBAND_PORTS, MAX_LMC, MediumKind, PACKET_OVERHEAD_BYTES, SubnetRouting,
 };
 use crate::san::infiniband::infiniband_groups;
 use crate::san::{Lab, Place, ProblemKind, Section, SubnetGraph, SubnetRoutes};
@@ -26,6 +27,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     }
     names(lab, problems);
     subnet(lab, problems);
+    lanes::validate(lab, problems);
     buffers(lab, problems);
     links(lab, problems);
     groups(lab, problems);
@@ -37,6 +39,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     credits(lab, problems);
     unconnected(lab, problems);
     routing(lab, problems);
+    lanes::advise(lab, problems);
 }
 
 /// Checks a fault of InfiniBand.
@@ -126,6 +129,14 @@ fn subnet(lab: &Lab, problems: &mut Problems) {
             "choose 256, 512, 1024, 2048 or 4096",
         );
     }
+    if subnet.lmc > MAX_LMC {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("lmc"),
+            format!("LMC {} is out of range", subnet.lmc),
+            format!("choose 0 to {MAX_LMC}"),
+        );
+    }
     if !(1..=MAX_DATA_LANES).contains(&subnet.lanes) {
         problems.add(
             ProblemKind::BadNumber,
@@ -212,12 +223,15 @@ fn links(lab: &Lab, problems: &mut Problems) {
             );
         }
     }
-    if lab.infiniband_interfaces().len() > MAX_INTERFACES {
+    let lmc = lab.infiniband.subnet.lmc;
+    let most = MAX_INTERFACES >> lmc.min(MAX_LMC);
+    if lab.infiniband_interfaces().len() > most {
+        let of_lmc = if lmc == 0 { String::new() } else { format!(" with {} LIDs each", 1 << lmc.min(MAX_LMC)) };
         problems.add(
             ProblemKind::TooLarge,
             link_place(0),
-            format!("the lab has more than {MAX_INTERFACES} InfiniBand interfaces"),
-            "use fewer hosts and storage systems",
+            format!("the lab has more than {most} InfiniBand interfaces{of_lmc}"),
+            "use fewer hosts and storage systems, or a smaller `lmc` in [subnet]",
         );
     }
 }

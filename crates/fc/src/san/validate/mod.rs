@@ -11,6 +11,7 @@ mod gateways;
 mod infiniband;
 mod ipoib;
 mod joins;
+mod lanes;
 mod nodes;
 mod obstacles;
 mod reach;

@@ -17,12 +17,18 @@ pub(super) enum Obstacle {
     HostWithoutIpoib(u16),
     /// InfiniBand joins both, but the storage system has no IPoIB.
     StorageWithoutIpoib(u16),
+    /// The SRP target is in no partition of the host: the storage system and the partition.
+    Partition(u16, u16),
 }
 
 impl Obstacle {
     /// Returns what keeps a host from a storage system that it does not reach; `None` if links do
     /// not join them.
     pub(super) fn of(lab: &Lab, paths: &IpPaths<'_>, host: u16, storage: u16) -> Option<Obstacle> {
+        let srp = lab.srp_paths();
+        if !srp.linked_pairs(host, storage).is_empty() && !srp.share_partition(host, storage) {
+            return Some(Obstacle::Partition(storage, lab.hosts.get(usize::from(host))?.srp.partition));
+        }
         if !lab.live.iscsi.contains_key(&storage) {
             return None;
         }
@@ -42,6 +48,14 @@ impl Obstacle {
             [true, false] if share_subnet => Some(Obstacle::StorageWithoutIpoib(storage)),
             _ => None,
         }
+    }
+
+    /// Returns the partitions of the SRP target, each with its number.
+    fn partitions(&self, lab: &Lab) -> String {
+        let Obstacle::Partition(storage, _) = self else { return String::new() };
+        let partitions = lab.infiniband.targets.get(storage).map_or(&[][..], |target| &target.partitions);
+        let numbers: Vec<String> = partitions.iter().map(u16::to_string).collect();
+        format!("partition{} {}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
     }
 
     /// Returns the reason and the remedy, for hosts that meet the same obstacle.
@@ -69,6 +83,14 @@ impl Obstacle {
                     name(storage)
                 ),
                 "add `ipoib = {}` to the host, or `srp = {}` to the storage".to_owned(),
+            ),
+            Obstacle::Partition(storage, partition) => (
+                format!(
+                    "the SRP target of `{}` refuses host{plural} {hosts}, which use partition {partition}: it is in {}",
+                    name(storage),
+                    self.partitions(lab)
+                ),
+                format!("add {partition} to `srp.partitions` of the storage, or change `srp.partition` of the host"),
             ),
             Obstacle::StorageWithoutIpoib(storage) => (
                 format!(

@@ -7,7 +7,7 @@ use super::Problems;
 use super::fabric::node_name;
 use super::gateways::check_gateways;
 use super::obstacles::Obstacle;
-use crate::config::{Node, Target, Workload};
+use crate::config::{InfinibandNode, Node, Target, Workload};
 use crate::san::masks::Masks;
 use crate::san::{IpPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,7 +177,12 @@ fn check_masks(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Place
             if zoned.contains(&target.storage) {
                 return !seeing.any(is_partner);
             }
-            !access.ip.ways(host, target.storage).is_empty() && lab.is_hidden_over_iscsi(host, target)
+            let over_iscsi = !access.ip.ways(host, target.storage).is_empty();
+            let over_srp = !access.srp.pairs(host, target.storage).is_empty();
+            let own = access.srp.interfaces_of(InfinibandNode::Host(host));
+            (over_iscsi || over_srp)
+                && (!over_iscsi || lab.is_hidden_over_iscsi(host, target))
+                && (!over_srp || lab.is_hidden_over_srp(own, target))
         };
         let targets: BTreeSet<Target> = workload.targets.iter().filter(is_hidden).copied().collect();
         if !targets.is_empty() {

@@ -21,7 +21,7 @@ impl Builder<'_> {
                 portals: srp.portals.clone(),
                 id: srp_target_port(config.wwnn.0),
                 initiators: srp.initiators.clone(),
-                request_limit: lab.infiniband.targets.get(&storage).copied().unwrap_or_default().request_limit,
+                request_limit: lab.infiniband.targets.get(&storage).cloned().unwrap_or_default().request_limit,
             });
         }
         // The adapter has the GUID of the first target.

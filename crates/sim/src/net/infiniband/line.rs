@@ -133,6 +133,13 @@ pub struct Line {
     pub(super) starved_ps: u64,
     /// Number and total time of the waits that have ended, in ps.
     pub(super) waits: (u64, u64),
+    /// Lanes that took part in the current wait, and the time of each lane in waits that have
+    /// ended, in ps.
+    pub(super) starved_lanes: u16,
+    pub(super) lane_waits_ps: [u64; LANES],
+    /// Bytes for each output of the switch at the end, by output and lane of this line. Empty at an
+    /// interface.
+    pub(super) onward: Vec<u64>,
 }
 
 impl LaneState {
@@ -169,10 +176,31 @@ impl Line {
     #[inline(never)]
     pub(super) fn set_starved(&mut self, now: u64, starves: bool) {
         self.waits = self.credit_waits(now);
-        self.starved_ps = NEVER;
+        for lane in 0..LANES as u8 {
+            self.lane_waits_ps[usize::from(lane)] = self.lane_wait_ps(lane, now);
+        }
+        (self.starved_ps, self.starved_lanes) = (NEVER, 0);
         if starves {
             self.starved_ps = now;
         }
+    }
+
+    /// Returns the time for which a lane had a packet without credit while the line was idle, in
+    /// ps.
+    pub fn lane_wait_ps(&self, lane: u8, now: u64) -> u64 {
+        let is_starved = self.starved_ps != NEVER && self.starved_lanes & 1 << lane != 0;
+        let current = if is_starved { now.saturating_sub(self.starved_ps) } else { 0 };
+        self.lane_waits_ps[usize::from(lane)] + current
+    }
+
+    /// Returns the bytes of packets of a lane that have left the switch at the end by a port.
+    pub fn onward_bytes(&self, output: u8, lane: u8) -> u64 {
+        self.onward.get(self.onward_slot(output, lane)).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    pub(super) fn onward_slot(&self, output: u8, lane: u8) -> usize {
+        usize::from(output) * usize::from(self.data_lanes) + usize::from(lane)
     }
 
     /// Returns the number of data lanes.

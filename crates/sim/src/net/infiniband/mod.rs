@@ -140,8 +140,8 @@ pub struct InfinibandLinkPlan {
     pub blocks: [u16; 2],
     /// Time within which each lane sends a flow-control packet, in ps; see [`refresh_ps`].
     pub refresh_ps: u64,
-    /// Arbitration at both ends.
-    pub arbitration: Arbitration,
+    /// Arbitration of the sender at each end.
+    pub arbitration: [Arbitration; 2],
 }
 
 /// Arbitration tables of a port.
@@ -297,12 +297,13 @@ impl InfinibandPlane {
                         (plan.switches.len() as u32 + u32::from(interface), 0)
                     }
                 };
-                let mut line = new_line(link, from, to, queues, link.blocks[far]);
+                let mut line = new_line(link, [from, to], queues, (&link.arbitration[near], link.blocks[far]));
                 if let Station::Switch { switch, .. } = to {
                     let switch = &plan.switches[usize::from(switch)];
                     line.latency_ps = switch.latency_ps;
                     line.entry_bytes = if switch.cut_through { ENTRY_BYTES } else { u64::MAX };
                     line.lanes[usize::from(MANAGEMENT)] = LaneState::new(switch.management_blocks);
+                    line.onward = vec![0; usize::from(switch.ports) * usize::from(link.lanes)];
                 }
                 if let Station::Switch { switch, .. } = from {
                     let is_last = matches!(to, Station::Interface(_));
@@ -346,6 +347,13 @@ impl InfinibandPlane {
     /// Returns the base LID of an interface; `None` if the subnet manager did not reach it.
     pub fn lid(&self, interface: u16) -> Option<u16> {
         self.manager.lid(interface)
+    }
+
+    /// Returns the LID of an interface for flows with this number: each LID of the interface in
+    /// turn.
+    pub fn lid_of_flow(&self, interface: u16, flow: u32) -> Option<u16> {
+        let range = self.manager.lids_of(interface)?;
+        Some(range.base + (flow % u32::from(range.count)) as u16)
     }
 
     /// Returns the routing engine of the last sweep, and the reason why it is not the configured
@@ -425,8 +433,13 @@ fn missing_port(switch: u16, port: u8) -> sanloom_transport::infiniband::fabric:
     sanloom_transport::infiniband::fabric::FabricError::NoSuchPort(port)
 }
 
-fn new_line(link: &InfinibandLinkPlan, from: Station, to: Station, queues: (u32, u8), blocks: u16) -> Line {
-    let Arbitration { high, low, limit } = link.arbitration.clone();
+fn new_line(
+    link: &InfinibandLinkPlan,
+    [from, to]: [Station; 2],
+    queues: (u32, u8),
+    (arbitration, blocks): (&Arbitration, u16),
+) -> Line {
+    let Arbitration { high, low, limit } = arbitration.clone();
     Line {
         from,
         to,
@@ -455,6 +468,9 @@ fn new_line(link: &InfinibandLinkPlan, from: Station, to: Station, queues: (u32,
         count: LineCount::default(),
         starved_ps: NEVER,
         waits: (0, 0),
+        starved_lanes: 0,
+        lane_waits_ps: [0; LANES],
+        onward: Vec::new(),
     }
 }
 

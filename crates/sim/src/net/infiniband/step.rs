@@ -248,6 +248,9 @@ impl InfinibandPlane {
         if starves != (line.starved_ps != NEVER) {
             line.set_starved(now, starves);
         }
+        if starves {
+            line.starved_lanes |= line.blocked;
+        }
         let lane = if ready == 0 { None } else { line.arbiter.next(ready) };
         if let Some(lane) = lane
             && let Some(waiting) = queues.pop(output, lane, Some(inputs[usize::from(lane)]))
@@ -266,6 +269,11 @@ impl InfinibandPlane {
             if let Station::Switch { switch, .. } = line.from {
                 let from = self.switches[usize::from(switch)].tx[usize::from(waiting.input)] ^ 1;
                 line.leaving = Some(Leaving { from, lane: waiting.entry_lane, blocks });
+                let input = &mut self.lines[from as usize];
+                let slot = input.onward_slot(output, waiting.entry_lane);
+                if let Some(bytes) = input.onward.get_mut(slot).filter(|_| has_credit(waiting.entry_lane)) {
+                    *bytes += u64::from(waiting.packet.bytes);
+                }
             }
             self.put_on_line(events, number, waiting.packet);
             wait_ps = 0;

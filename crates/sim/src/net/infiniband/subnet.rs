@@ -6,7 +6,7 @@ use crate::net::events::Events;
 use crate::net::queue::NEVER;
 use sanloom_transport::infiniband::credit::{CreditSender, CreditUpdate};
 use sanloom_transport::infiniband::fabric::{Fabric, FabricError, Guid, PortId};
-use sanloom_transport::infiniband::lids::{Lids, OutOfLids};
+use sanloom_transport::infiniband::lids::{Lids, OutOfLids, Range};
 use sanloom_transport::infiniband::manager::{self, Config};
 use sanloom_transport::infiniband::routing::{Engine, ForwardingTable, Refusal};
 
@@ -90,7 +90,12 @@ impl Manager {
 
     /// Returns the base LID of an interface.
     pub fn lid(&self, interface: u16) -> Option<u16> {
-        self.lids.of(self.port(Station::Interface(interface))).map(|range| range.base)
+        self.lids_of(interface).map(|range| range.base)
+    }
+
+    /// Returns all LIDs of an interface.
+    pub fn lids_of(&self, interface: u16) -> Option<Range> {
+        self.lids.of(self.port(Station::Interface(interface)))
     }
 }
 

@@ -8,9 +8,9 @@ use sanloom_api::results::{Finding, FindingKind, InfinibandDirection, Infiniband
 use sanloom_api::words::plural;
 
 /// Share of the time without credit from which on a link is worth a finding, as for Fibre Channel.
-const WAITS: f64 = 0.1;
+pub(super) const WAITS: f64 = 0.1;
 /// Utilisation of a saturated link.
-const SATURATED: f64 = 0.95;
+pub(super) const SATURATED: f64 = 0.95;
 
 fn directions(results: &Results) -> impl Iterator<Item = (usize, usize, &InfinibandLinkResult, &InfinibandDirection)> {
     let links = results.infiniband_links.iter().enumerate();
@@ -68,9 +68,7 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let finding = |(number, _, link, way): (usize, usize, &InfinibandLinkResult, &InfinibandDirection)| {
         let config = &lab.infiniband.links[number];
         let needed = config.blocks_needed(mtu);
-        // The length explains at most the share of the blocks that are missing.
-        let explained = 1.0 - way.blocks as f64 / needed as f64;
-        (2.0 * explained >= way.credit_wait_fraction).then(|| Finding {
+        is_too_long(needed, way).then(|| Finding {
             kind: FindingKind::Bottleneck,
             title: format!("{} has too few blocks for its length", link.name),
             detail: format!(
@@ -89,6 +87,12 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
         })
     };
     waiting.filter_map(finding).collect()
+}
+
+/// Returns whether missing blocks of a link that needs this many explain its waits for credit. The
+/// length explains at most the share of the blocks that are missing.
+pub(super) fn is_too_long(needed: u64, way: &InfinibandDirection) -> bool {
+    2.0 * (1.0 - way.blocks as f64 / needed as f64) >= way.credit_wait_fraction
 }
 
 /// Links at their capacity.

@@ -4,6 +4,7 @@
 mod blocks;
 mod credits;
 mod fabric;
+mod lanes;
 mod limits;
 mod pauses;
 mod slow_drain;
@@ -26,6 +27,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(blocks::stalls(results));
     found.extend(blocks::too_few(view, results));
     found.extend(blocks::saturated(results));
+    found.extend(lanes::spreading(view, results));
     found.extend(pauses::headroom(results));
     found.extend(pauses::spreading(view, results));
     found.extend(pauses::saturated(results));

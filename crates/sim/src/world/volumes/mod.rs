@@ -17,7 +17,7 @@ mod seen;
 mod switch;
 
 pub(crate) use seen::{BackPath, BackSeen, SwitchSeen, virtualization};
-pub(super) use switch::units_of;
+pub(super) use switch::{frame_bytes, units_of};
 
 use super::World;
 use super::relay::{RelayCommand, RelayOrder, Relayed};
@@ -476,8 +476,9 @@ impl Switches {
     /// Sends requests again that are due, or fails them, and starts jobs that are prepared.
     pub fn timer_expired(&mut self, net: &mut Net) {
         let now = net.now();
-        let storage: Vec<u16> = self.switches.keys().copied().collect();
-        for storage in storage {
+        let mut from = 0;
+        while let Some((&storage, _)) = self.switches.range(from..).next() {
+            from = storage + 1;
             while let Some(switch) = self.switches.get_mut(&storage)
                 && let Some(&(at_ps, job)) = switch.prepared.first().filter(|(at_ps, _)| *at_ps <= now)
             {

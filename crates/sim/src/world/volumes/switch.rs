@@ -185,12 +185,8 @@ impl Switch {
             }
             map = disks.map;
         }
-        let own = gateway.through.as_ref().map(|ports| &ports.initiators);
-        let hbas = lab.hosts.iter().flat_map(|host| &host.hbas);
-        let frame_bytes =
-            hbas.filter(|hba| own.is_none_or(|names| names.contains(&hba.wwpn))).map(|hba| hba.receive_size_bytes);
         Switch {
-            frame_bytes: frame_bytes.min().unwrap_or(2048).into(),
+            frame_bytes: frame_bytes(lab, &gateway),
             paths: ArrayPaths::new(lab, &gateway, nport),
             gateway,
             volumes: Volumes::new(map),
@@ -283,6 +279,14 @@ impl Switch {
         let lun = lun::to_bytes(back.lun).unwrap_or_default();
         Some((pending, Command { id: AGAIN | tag, lun, cdb: cdb.to_bytes(), direction, bytes }))
     }
+}
+
+/// Returns the largest frame of the N_Ports of a gateway, in bytes of payload.
+pub(in crate::world) fn frame_bytes(lab: &Lab, gateway: &Gateway) -> u32 {
+    let own = gateway.through.as_ref().map(|ports| &ports.initiators);
+    let hbas = lab.hosts.iter().flat_map(|host| &host.hbas);
+    let sizes = hbas.filter(|hba| own.is_none_or(|names| names.contains(&hba.wwpn))).map(|hba| hba.receive_size_bytes);
+    sizes.min().unwrap_or(2048).into()
 }
 
 /// Returns the units of a back end of a switch, and the LUNs of the map that are not behind an

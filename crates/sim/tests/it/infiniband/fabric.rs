@@ -2,8 +2,8 @@
 
 use sanloom_sim::net::ethernet::EthernetPlane;
 use sanloom_sim::net::infiniband::{
-    self, Arbitration, InfinibandLinkPlan, InfinibandPlan, InfinibandPlane, InfinibandSwitchPlan, Packet, Station,
-    byte_time, life_ps, refresh_ps,
+    self, InfinibandLinkPlan, InfinibandPlan, InfinibandPlane, InfinibandSwitchPlan, Packet, Station, byte_time,
+    life_ps, refresh_ps,
 };
 use sanloom_sim::net::{Net, NetEvent, NetPlan};
 use sanloom_transport::infiniband::arbitration::SlToVl;
@@ -41,7 +41,7 @@ pub fn link(ends: [Station; 2], rate: Rate) -> InfinibandLinkPlan {
         lanes: 1,
         blocks: [200; 2],
         refresh_ps: refresh_ps(rate.speed),
-        arbitration: Arbitration::default(),
+        arbitration: Default::default(),
     }
 }
 

@@ -2,9 +2,12 @@
 
 mod fabric;
 mod faults;
+mod lanes;
 mod pairs;
+mod paths;
 mod plain;
 mod random;
+mod spreading;
 mod world;
 
 use fabric::{Fabric, SDR4, link, star, switch};
@@ -108,7 +111,7 @@ fn the_low_table_shares_the_line_by_weight_and_the_high_table_comes_first() {
     let high = vec![Entry { lane: 3, weight: 33 }];
     for link in &mut plan.links {
         link.lanes = 4;
-        link.arbitration = Arbitration { high: high.clone(), low: low.clone(), limit: 255 };
+        link.arbitration = std::array::from_fn(|_| Arbitration { high: high.clone(), low: low.clone(), limit: 255 });
     }
     let mut fabric = Fabric::new(plan);
     for position in 0..2_000 {
@@ -250,7 +253,7 @@ fn a_lane_of_its_own_is_not_held_back_by_a_stalled_one() {
     let low = [0, 1].map(|lane| Entry { lane, weight: 33 }).to_vec();
     for link in &mut plan.links {
         link.lanes = 2;
-        link.arbitration = Arbitration { low: low.clone(), ..Arbitration::default() };
+        link.arbitration = std::array::from_fn(|_| Arbitration { low: low.clone(), ..Arbitration::default() });
     }
     let mut fabric = Fabric::new(plan);
     infiniband::hold(&mut fabric.net, 1, true);

@@ -29,7 +29,7 @@ impl Hosts {
     }
 
     fn connect(&mut self, ends: [u16; 2], config: Config) -> u32 {
-        self.pairs.connect(&self.net, ends.map(at), config).expect("one partition")
+        self.pairs.connect(&self.net, ends.map(at), 0, config).expect("one partition")
     }
 
     fn post(&mut self, end: u32, id: u64, operation: Operation, length: u32) {
@@ -196,5 +196,5 @@ fn datagrams_have_one_packet_and_need_a_receive_and_a_partition() {
     assert_eq!(hosts.pairs.dropped_datagrams(ends[1]), 1);
     assert_eq!(hosts.of(ends[0])[3..], [Event::TooLong(3), Event::Completed(4)]);
     assert_eq!(hosts.of(other), []);
-    assert_eq!(hosts.pairs.connect(&hosts.net, [at(0), limited], CONFIG), None);
+    assert_eq!(hosts.pairs.connect(&hosts.net, [at(0), limited], 0, CONFIG), None);
 }

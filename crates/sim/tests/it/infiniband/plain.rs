@@ -91,7 +91,7 @@ pub struct PlainLine {
     high: Table,
     low: Table,
     limit: u32,
-    high_bytes: u32,
+    high_units: u32,
     refresh_ps: u64,
     pub chances: [u32; 3],
     dice: SplitMix64,
@@ -189,8 +189,8 @@ impl PlainLine {
         let low_waits = self.low.entries.iter().any(|entry| entry.1 > 0 && ready.contains(&entry.0));
         let may_high = match self.limit {
             255 => true,
-            0 => self.high_bytes == 0,
-            limit => self.high_bytes < limit * 4_096,
+            0 => self.high_units == 0,
+            limit => self.high_units < limit * 64,
         };
         let high = if may_high || !low_waits { self.high.next(ready) } else { None };
         match high {
@@ -433,7 +433,7 @@ impl Engine {
         if lane != MANAGEMENT {
             let table = if is_high { &mut line.high } else { &mut line.low };
             table.left = table.left.saturating_sub(units);
-            line.high_bytes = if is_high { line.high_bytes + u32::from(waiting.packet.bytes) } else { 0 };
+            line.high_units = if is_high { line.high_units + u32::from(waiting.packet.bytes).div_ceil(64) } else { 0 };
             line.lanes[usize::from(lane)].sent = (line.lanes[usize::from(lane)].sent + units) % 4_096;
         }
         line.lanes[usize::from(lane)].since_ps = now;

@@ -89,7 +89,7 @@ fn draw_plan(dice: &mut SplitMix64) -> InfinibandPlan {
         lanes: if dice.chance(85) { lanes } else { 1 },
         blocks: std::array::from_fn(|_| (LONGEST_BLOCKS + dice.below(150)) as u16),
         refresh_ps: 1_000_000 + dice.below(20_000_000),
-        arbitration: draw_arbitration(dice, lanes),
+        arbitration: std::array::from_fn(|_| draw_arbitration(dice, lanes)),
     });
     let links: Vec<InfinibandLinkPlan> = links.collect();
     let lives = dice.chance(60);
@@ -112,7 +112,11 @@ fn draw_plan(dice: &mut SplitMix64) -> InfinibandPlan {
         links,
         interfaces: guids(interfaces as u16),
         manager: dice.below(interfaces as u64) as u16,
-        config: Config { engine: if dice.chance(70) { Routing::MinHop } else { Routing::UpDown }, ..Config::default() },
+        config: Config {
+            engine: if dice.chance(70) { Routing::MinHop } else { Routing::UpDown },
+            lmc: [0, 0, 1, 2][dice.index(4)],
+            ..Config::default()
+        },
         sweep_ps: dice.below(30_000_000),
         levels: draw_levels(dice, lanes),
         seed: dice.bits(),
@@ -129,10 +133,12 @@ fn draw_actions(dice: &mut SplitMix64, plan: &InfinibandPlan, lids: &[u16]) -> B
         let (from, to) = (dice.index(interfaces), dice.index(interfaces));
         if from != to {
             let bytes = [26, 30, 282, 1_050, 2_074, 4_122][dice.index(6)];
-            let mut packet = Packet::new(lids[from], lids[to], 7, position, bytes);
+            // Each LID of the destination has paths of its own.
+            let lid = lids[to] + dice.below(1 << plan.config.lmc) as u16;
+            let mut packet = Packet::new(lids[from], lid, 7, position, bytes);
             packet = packet.with_level(dice.below(16) as u8);
             if dice.chance(10) {
-                packet = Packet::new(lids[from], lids[to], 7, position, 282).of_management();
+                packet = Packet::new(lids[from], lid, 7, position, 282).of_management();
             }
             actions.entry(now).or_default().push(Action::Send(from as u16, packet));
         }

@@ -33,7 +33,7 @@ impl Engine {
                 let lane = PlainLane { limit: free, free, last_input: usize::from(inputs) - 1, ..PlainLane::default() };
                 let mut lanes = [lane; 16];
                 lanes[15].free = management.into();
-                let Arbitration { high, low, limit } = &link.arbitration;
+                let Arbitration { high, low, limit } = &link.arbitration[near];
                 lines.push(PlainLine {
                     from,
                     to,
@@ -56,7 +56,7 @@ impl Engine {
                     high: Table::new(high),
                     low: Table::new(low),
                     limit: (*limit).into(),
-                    high_bytes: 0,
+                    high_units: 0,
                     refresh_ps: NEVER,
                     chances: [0; 3],
                     dice: SplitMix64(mix(plan.seed ^ mix(number))),

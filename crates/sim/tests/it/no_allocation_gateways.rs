@@ -1,0 +1,73 @@
+//! Commands of gateways allocate next to nothing once a run is warm.
+
+use sanloom_sim::world::World;
+use std::sync::Arc;
+
+/// A host that reaches an array of Fibre Channel through a gateway.
+fn lab(transport: &str, grain: &str, read_share: &str) -> String {
+    let (plane, storage, host) = match transport {
+        "srp" => ("[infiniband_switch.net]", "srp = {}", ""),
+        _ => ("[ethernet_switch.net]", "iscsi = { portals = \"192.0.2.1:3260\" }", ""),
+    };
+    let rate = if transport == "srp" { "4xSDR" } else { "10GbE" };
+    format!(
+        r#"
+[run]
+duration = "2s"
+sample_interval = "2s"
+{plane}
+[switch.sw]
+[host.server]
+{host}
+[host.card]
+[storage.array]
+rate = "100k/s"
+max_burst = "1MiB"
+[storage.bridge]
+{storage}
+gateway = {{ host = "card", target_port = "array", forwarding = "{grain}" }}
+[[link]]
+from = "{{server,bridge}}"
+to = "net"
+rate = "{rate}"
+[[link]]
+from = "{{card,array}}"
+to = "sw"
+rate = "8GFC"
+[workload.load]
+hosts = "server"
+targets = "bridge"
+depth = 8
+size = "64KiB"
+read_share = {read_share}
+"#
+    )
+}
+
+/// Allocations for each request of 64 KiB: 32 frames.
+const MOST_PER_REQUEST: f64 = 12.0;
+
+#[test]
+fn a_request_through_a_gateway_needs_a_handful_of_allocations() {
+    let mut found = Vec::new();
+    for transport in ["iscsi", "srp"] {
+        for grain in ["command", "pdu", "frame"] {
+            for read_share in ["1.0", "0.0"] {
+                let text = lab(transport, grain, read_share);
+                let loaded = sanloom_lab::load("test.toml", &text, &[]).expect("a good lab");
+                let mut world = World::new(Arc::new(loaded.lab));
+                world.log_in();
+                world.start();
+                let done = |world: &World| world.hosts.nodes[0].measured.ios.iter().sum::<u64>();
+                world.run_until(world.start_ps + 200_000_000_000);
+                let before = done(&world);
+                // Counts this thread alone: other tests run beside it.
+                let counted = allocation_counter::measure(|| world.run_until(world.start_ps + 400_000_000_000));
+                let ios = done(&world) - before;
+                assert!(ios > 500, "{transport} by {grain}, reads {read_share}: {ios} requests");
+                found.push((transport, grain, read_share, counted.count_total as f64 / ios as f64));
+            }
+        }
+    }
+    assert!(found.iter().all(|case| case.3 <= MOST_PER_REQUEST), "{found:#?}");
+}
