@@ -1,7 +1,8 @@
 //! Connections of channels: open, deliver, end.
 
 use super::count::ChannelCount;
-use super::{Cx, Job, Srp, Stage, initiator, target};
+use super::storage_adapter::Leaving;
+use super::{Cx, Job, Srp, Stage, initiator, storage_adapter, target};
 use crate::infiniband::{Content, Endpoint, Event};
 use sanloom_scsi::scsi::{IoTag, NexusId};
 use sanloom_scsi::srp::target::Target;
@@ -21,6 +22,15 @@ pub(super) struct TargetEnd {
     pub nexus: NexusId,
 }
 
+/// A READ of a target.
+pub(super) struct Pull {
+    /// Number of its last work request.
+    pub last: u64,
+    /// Its task; `None` for one that has ended.
+    pub tag: Option<IoTag>,
+    pub bytes: u32,
+}
+
 /// A connection; its ends have the numbers 2n and 2n + 1, the host's first.
 pub(super) struct Connection {
     /// Number of the channel.
@@ -34,12 +44,15 @@ pub(super) struct Connection {
     pub slot: u16,
     /// Block I/O in progress.
     pub ios: u32,
-    /// READs of the target with the numbers of their last work requests; `None` for a task that has
-    /// ended.
-    pub pulls: VecDeque<(u64, Option<IoTag>)>,
+    /// READs of the target.
+    pub pulls: VecDeque<Pull>,
     /// Data of reads that were passed on before their end, in bytes.
     pub passed: Vec<(IoTag, u32)>,
     pub last_work: u64,
+    /// Data and information units of the target behind its bus.
+    pub leaving: VecDeque<Leaving>,
+    /// READs whose data the bus of the target moves.
+    pub arriving: VecDeque<Option<IoTag>>,
 }
 
 /// Returns the number of bytes of an information unit.
@@ -95,6 +108,8 @@ pub(super) fn open(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
         pulls: VecDeque::new(),
         passed: Vec::new(),
         last_work: 0,
+        leaving: VecDeque::new(),
+        arriving: VecDeque::new(),
     });
     target::occupy_slot(srp, first / 2);
     initiator::log_in(srp, cx, number, login);
@@ -122,7 +137,7 @@ pub(super) fn drain(srp: &mut Srp, cx: &mut Cx<'_>) {
                 let Some(unit) = units[usize::from(is_host)].pop_front() else { continue };
                 match is_host {
                     true => initiator::unit(srp, cx, end / 2, unit),
-                    false => target::unit(srp, cx, end / 2, unit),
+                    false => storage_adapter::arrive(srp, cx, end / 2, unit),
                 }
             }
             Event::Completed(id) if !is_host => target::completed(srp, cx, end / 2, id),

@@ -1,7 +1,7 @@
 //! The storage system's side of a channel.
 
-use super::connection::{self, Connection, TargetEnd};
-use super::{CHANNEL, Cx, Srp};
+use super::connection::{Connection, Pull, TargetEnd};
+use super::{CHANNEL, Cx, Srp, storage_adapter};
 use crate::infiniband::Content;
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::srp::target::{Input, Output, Target};
@@ -58,12 +58,17 @@ pub(super) fn unit(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, unit: Iu) {
 /// Handles the end of a work request.
 pub(super) fn completed(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, id: u64) {
     let pulls = &mut srp.connections[connection as usize].pulls;
-    if pulls.front().is_some_and(|(last, _)| *last == id)
-        && let Some((_, Some(tag))) = pulls.pop_front()
+    if pulls.front().is_some_and(|pull| pull.last == id)
+        && let Some(Pull { tag: Some(tag), bytes, .. }) = pulls.pop_front()
     {
-        // Payload does not exist, and no workload sends parameter lists.
-        input(srp, cx, connection, Input::Pulled { tag, bytes: Vec::new() });
+        storage_adapter::arrive_data(srp, cx, connection, (tag, bytes));
     }
+}
+
+/// Reports the data of a READ to the target, when they are in memory.
+pub(super) fn pulled(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, tag: IoTag) {
+    // Payload does not exist, and no workload sends parameter lists.
+    input(srp, cx, connection, Input::Pulled { tag, bytes: Vec::new() });
 }
 
 /// Ends the target's end of a connection.
@@ -94,20 +99,23 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
         let Some(target) = &mut state.target else { break };
         let Some(output) = target.machine.poll_output() else { break };
         match output {
-            Output::Send(unit) => connection::send(srp, cx, 2 * connection + 1, unit),
+            Output::Send(unit) => storage_adapter::send(srp, cx, connection, unit),
             Output::Pull { tag, bytes, .. } => {
                 let last = rdma(srp, cx, connection, Operation::Read, 0..bytes);
-                srp.connections[connection as usize].pulls.push_back((last, Some(tag)));
+                srp.connections[connection as usize].pulls.push_back(Pull { last, tag: Some(tag), bytes });
             }
             Output::Push { bytes, .. } => {
                 let from = std::mem::take(&mut before).min(bytes);
                 if from < bytes {
-                    rdma(srp, cx, connection, Operation::Write, from..bytes);
+                    storage_adapter::write(srp, cx, connection, from..bytes);
                 }
             }
             Output::Io(io) => submit(srp, cx, connection, (storage, owner), &io),
             Output::Cancel(tag) => {
-                state.pulls.iter_mut().filter(|(_, pull)| *pull == Some(tag)).for_each(|(_, pull)| *pull = None);
+                let pulls = state.pulls.iter_mut().map(|pull| &mut pull.tag);
+                for pull in pulls.chain(&mut state.arriving).filter(|pull| **pull == Some(tag)) {
+                    *pull = None;
+                }
                 if cx.around.cancel(cx.net, storage, owner, tag) {
                     srp.connections[connection as usize].ios -= 1;
                 } else {
@@ -119,6 +127,7 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
             Output::Closed => {
                 let nexus = target.nexus;
                 state.target = None;
+                state.leaving.clear();
                 cx.around.device(storage).disconnect(nexus);
                 srp.pairs.close(2 * connection + 1);
                 free_slot(srp, storage, connection);
@@ -151,7 +160,7 @@ pub(super) fn io_data(srp: &mut Srp, cx: &mut Cx<'_>, at: (u16, u16), tag: IoTag
     let before = take_passed(state, tag);
     state.passed.push((tag, bytes.max(before)));
     if bytes > before {
-        rdma(srp, cx, connection, Operation::Write, before..bytes);
+        storage_adapter::write(srp, cx, connection, before..bytes);
     }
 }
 
@@ -169,7 +178,7 @@ fn connection_of(srp: &Srp, (storage, owner): (u16, u16)) -> Option<u32> {
 
 /// Posts RDMA of a target for a part of the data of a command. Returns the number of the last work
 /// request.
-fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, part: Range<u32>) -> u64 {
+pub(super) fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, part: Range<u32>) -> u64 {
     let bytes = part.end - part.start;
     let channel = srp.connections[connection as usize].channel;
     let side = usize::from(operation == Operation::Read);
