@@ -34,14 +34,20 @@ pub(crate) const SWITCH_NAMES: [(&str, &str); 9] = [
 pub(crate) const HOSTS: &str = include_str!("presets/hosts.toml");
 
 /// Names and models of the presets of hosts, in the order of [`HOSTS`].
-pub(crate) const HOST_NAMES: [(&str, &str); 4] = [
-    ("server-2003", "a server of 2003 with HBAs of 2GFC and NICs of 1 Gb/s, as in document 004"),
-    ("server-2011", "a server of 2011 with HBAs of 8GFC and NICs of 10 Gb/s, as in document 002"),
+pub(crate) const HOST_NAMES: [(&str, &str); 7] = [
+    ("server-2003", "a server of 2003 with HBAs of 2GFC, NICs of 1 Gb/s and HCAs of 4x SDR, as in document 004"),
+    (
+        "server-2003-iscsi-hba",
+        "the same server with iSCSI adapters of 1 Gb/s instead of HBAs and NICs, as in document 004",
+    ),
+    ("server-2011", "a server of 2011 with HBAs of 8GFC, NICs of 10 Gb/s and HCAs, as in document 002"),
+    ("server-2011-iscsi-hba", "the same server with iSCSI adapters of 10 Gb/s instead of HBAs and NICs"),
     (
         "server-2011-cna",
         "the same server with converged adapters (FCoE) of 10 Gb/s instead of HBAs, as in document 002",
     ),
-    ("server-2021", "a server of 2021 with HBAs of 32GFC and NICs of 100 Gb/s"),
+    ("server-2021", "a server of 2021 with HBAs of 32GFC, NICs of 100 Gb/s and HCAs"),
+    ("server-2021-iscsi-hba", "the same server with iSCSI adapters of 100 Gb/s instead of HBAs and NICs"),
 ];
 
 /// Returns the lines of a preset of a switch or host in `text`: key, value and source.

@@ -1,9 +1,28 @@
 //! Adapters of hosts and storage systems: their buses and interrupts.
 
+use super::Where;
 use super::nodes::has_table;
 use crate::element::Element;
 use crate::value::Value;
-use sanloom_fc::config::{Bus, Interrupt};
+use sanloom_fc::config::{Bus, Interrupt, Node};
+use sanloom_fc::san::Lab;
+use std::collections::BTreeSet;
+
+/// Keys of the interrupts of HBAs.
+const INTERRUPT: [&str; 5] =
+    ["interrupt", "interrupt.cost", "interrupt.max_frames", "interrupt.max_wait", "interrupt.min_wait"];
+
+/// Removes interrupts of HBAs that hosts without Fibre Channel have from a preset only.
+/// `places` are the locations of the hosts.
+pub(super) fn drop_unused_presets(lab: &mut Lab, places: &[Where<'_>]) {
+    let linked: BTreeSet<Node> = lab.links.iter().flat_map(|link| link.ends).map(|end| end.node).collect();
+    for ((number, host), place) in (0..).zip(&mut lab.hosts).zip(places) {
+        let has_hba = linked.contains(&Node::Host(number)) || host.virtual_machine.is_some();
+        if !has_hba && !INTERRUPT.iter().any(|key| place.element.is_given(key)) {
+            host.interrupt = None;
+        }
+    }
+}
 
 /// Returns the interrupt coalescing of the ports of a node.
 pub(super) fn interrupt(element: &Element<'_>) -> Option<Interrupt> {

@@ -150,6 +150,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let ethernet_link_places = ethernet::links(document, &mut lab, &names, &mut budget, sink);
     let infiniband_link_places = infiniband::links(document, &mut lab, &names, &mut budget, sink);
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
+    adapters::drop_unused_presets(&mut lab, nodes[1]);
     persistent::build(document, &mut lab, &names, sink);
     let zones = zones::build(document, &mut lab, &names, &mut budget, sink);
     let (zone_places, zone_findings) = (zones.places, zones.findings);

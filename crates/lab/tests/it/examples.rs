@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Labs that demonstrate the configuration about which they are warned, with the warning.
-const MEANT: [(&str, &str); 10] = [
+const MEANT: [(&str, &str); 12] = [
     ("domain-overlap.toml", "isolated-link"),
     ("fcip-distance.toml", "small-window"),
     ("infiniband-credits.toml", "few-credits"),
@@ -17,6 +17,8 @@ const MEANT: [(&str, &str); 10] = [
     ("vendor-three-switches.toml", "isolated-link"),
     ("vendor-three-switches.toml", "trunk-of-two-vendors"),
     ("fcoe-without-pfc.toml", "lossy-fcoe"),
+    ("tcp-pacing.toml", "small-window"),
+    ("tcp-window-scaling.toml", "small-window"),
 ];
 
 fn root() -> PathBuf {

@@ -34,6 +34,15 @@ pub struct RaisedInterrupt {
     pub handled_ps: u64,
 }
 
+/// An arrival at an interface with interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// The interrupt that it has raised.
+    pub raised: Option<RaisedInterrupt>,
+    /// Time at which a wait that begins with it is over, in ps.
+    pub timeout_ps: Option<u64>,
+}
+
 impl Interrupts {
     /// Returns a state without pending completions. Without `config`, each completion is handled
     /// at once and costs no time.

@@ -1,7 +1,8 @@
 //! Interfaces of hosts and storage systems: interrupts, and the work of processors.
 
-use super::plan::AdapterPlan;
+use super::plan::{AdapterPlan, Machine};
 use super::{Cx, Iscsi, Job, connection, router};
+use crate::host::RaisedInterrupt;
 use crate::net::ethernet::Packet;
 use std::collections::VecDeque;
 
@@ -51,11 +52,13 @@ pub(super) struct Adapter {
     interrupt_ps: u64,
     /// Time before which no interrupt is raised, unless many frames wait, in ps.
     quiet_until_ps: u64,
+    /// Time at which the bus of a storage system has moved the last frame, in ps.
+    moved_ps: u64,
 }
 
 impl Adapter {
     pub fn new(plan: AdapterPlan) -> Adapter {
-        Adapter { plan, waiting: VecDeque::new(), raised: 0, interrupt_ps: 0, quiet_until_ps: 0 }
+        Adapter { plan, waiting: VecDeque::new(), raised: 0, interrupt_ps: 0, quiet_until_ps: 0, moved_ps: 0 }
     }
 
     /// Returns the router behind the interface.
@@ -78,6 +81,16 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
     if plan.gap_ps == 0 {
         let load = Load::received(1, packet.bytes.into(), is_ipoib);
         let at = cx.around.work(plan.owner, now, packet.to, load);
+        if let Machine::Storage(storage) = plan.owner
+            && let Some(arrival) = cx.around.arrive(storage, packet.to, now)
+        {
+            adapter.waiting.push_back(*packet);
+            adapter.moved_ps = at;
+            if let Some(at_ps) = arrival.timeout_ps {
+                iscsi.agenda.plan(cx.net, at_ps, Job::Interrupt(packet.to));
+            }
+            return handle(iscsi, cx, packet.to, arrival.raised);
+        }
         if at <= now && adapter.waiting.is_empty() {
             return take(iscsi, cx, packet);
         }
@@ -97,9 +110,23 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
 
 /// Raises the interrupt of an interface whose moderation is over.
 pub(super) fn interrupt(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
+    let plan = iscsi.adapters[usize::from(interface)].plan;
+    if let (Machine::Storage(storage), 0) = (plan.owner, plan.gap_ps) {
+        let raised = cx.around.time_out(storage, interface, cx.net.now());
+        return handle(iscsi, cx, interface, raised);
+    }
     if iscsi.adapters[usize::from(interface)].interrupt_ps <= cx.net.now() {
         raise(iscsi, cx, interface);
     }
+}
+
+/// Plans the end of an interrupt of a storage system, when the bus has moved its frames as well.
+fn handle(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16, raised: Option<RaisedInterrupt>) {
+    let Some(RaisedInterrupt { completions, handled_ps }) = raised else { return };
+    let adapter = &mut iscsi.adapters[usize::from(interface)];
+    adapter.raised += completions as usize;
+    let at_ps = handled_ps.max(adapter.moved_ps);
+    iscsi.agenda.plan(cx.net, at_ps, Job::Received(interface, completions));
 }
 
 fn raise(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {

@@ -52,6 +52,7 @@ pub use stream::Pdu;
 pub(crate) use target::Slots;
 
 use crate::agenda::Agenda;
+use crate::host::{Arrival, RaisedInterrupt};
 use crate::net::Net;
 use crate::net::ethernet::Packet;
 use crate::net::infiniband;
@@ -99,8 +100,19 @@ pub trait Around {
     fn arrived(&mut self, _net: &mut Net, _storage: u16, _owner: u16, _tag: IoTag, _bytes: u32) {}
     /// Passes a notice of the device to one of its Fibre Channel ports.
     fn notify(&mut self, net: &mut Net, storage: u16, port: u16, notice: Notice);
-    /// Gives work to the processor behind an interface. Returns the time of its end in ps.
+    /// Gives work to the bus and the processor behind an interface. Returns the time of its end in
+    /// ps. Frames that arrive at a storage system use its bus only.
     fn work(&mut self, owner: Machine, now_ps: u64, interface: u16, load: Load) -> u64;
+    /// Gives the interrupts of a storage system a frame that has arrived at an interface. `None`
+    /// without interrupts.
+    fn arrive(&mut self, _storage: u16, _interface: u16, _now_ps: u64) -> Option<Arrival> {
+        None
+    }
+    /// Returns the interrupt of frames at an interface of a storage system that have waited long
+    /// enough.
+    fn time_out(&mut self, _storage: u16, _interface: u16, _now_ps: u64) -> Option<RaisedInterrupt> {
+        None
+    }
 }
 
 /// An order of a host to one of its sessions.

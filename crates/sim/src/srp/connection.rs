@@ -1,7 +1,8 @@
 //! Connections of channels: open, deliver, end.
 
 use super::count::ChannelCount;
-use super::{Cx, Job, Srp, Stage, initiator, target};
+use super::storage_adapter::Leaving;
+use super::{Cx, Job, Srp, Stage, initiator, storage_adapter, target};
 use crate::infiniband::{Content, Endpoint, Event};
 use sanloom_scsi::scsi::{IoTag, NexusId};
 use sanloom_scsi::srp::target::Target;
@@ -26,6 +27,7 @@ pub(super) struct Pull {
     pub last: u64,
     /// `None` for a task that has ended.
     pub tag: Option<IoTag>,
+    pub bytes: u32,
     /// Bytes of the command that have arrived with it.
     pub arrived: u32,
     /// True for the last data of the command.
@@ -50,6 +52,10 @@ pub(super) struct Connection {
     /// Data of reads that were passed on before their end, in bytes.
     pub passed: Vec<(IoTag, u32)>,
     pub last_work: u64,
+    /// Data and information units of the target behind its bus.
+    pub leaving: VecDeque<Leaving>,
+    /// READs whose data the bus of the target moves.
+    pub arriving: VecDeque<Pull>,
 }
 
 /// Returns the number of bytes of an information unit.
@@ -109,6 +115,8 @@ pub(super) fn open(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
         pulls: VecDeque::new(),
         passed: Vec::new(),
         last_work: 0,
+        leaving: VecDeque::new(),
+        arriving: VecDeque::new(),
     });
     target::occupy_slot(srp, first / 2);
     initiator::log_in(srp, cx, number, login);
@@ -136,7 +144,7 @@ pub(super) fn drain(srp: &mut Srp, cx: &mut Cx<'_>) {
                 let Some(unit) = units[usize::from(is_host)].pop_front() else { continue };
                 match is_host {
                     true => initiator::unit(srp, cx, end / 2, unit),
-                    false => target::unit(srp, cx, end / 2, unit),
+                    false => storage_adapter::arrive(srp, cx, end / 2, unit),
                 }
             }
             Event::Completed(id) if !is_host => target::completed(srp, cx, end / 2, id),

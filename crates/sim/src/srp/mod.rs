@@ -19,6 +19,7 @@
 //! | `connection` | connections: open, events, end |
 //! | `initiator` | the host's machines, time limits |
 //! | `target` | the storage system's machines |
+//! | `storage_adapter` | its bus and its interrupts |
 //! | `count` | counters |
 //!
 //! # Simplifications
@@ -32,12 +33,14 @@ mod connection;
 mod count;
 mod initiator;
 mod plan;
+mod storage_adapter;
 mod target;
 
 pub use count::ChannelCount;
 pub use plan::{ChannelPlan, SrpPlan, TargetPlan, port_id};
 
 use crate::agenda::Agenda;
+use crate::host::{Arrival, RaisedInterrupt};
 use crate::infiniband::{Pairs, Seen};
 use crate::iscsi::{self, Event, Order, SESSION, Slots};
 use crate::net::Net;
@@ -48,6 +51,7 @@ use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::scsi::{IoStatus, IoTag, Notice};
 use sanloom_scsi::srp::initiator::Initiator;
 use sanloom_scsi::time::Instant;
+use sanloom_wire::srp::Iu;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bit of the number of an `Io` owner that is a session and a channel of SRP.
@@ -58,6 +62,21 @@ pub trait Around: iscsi::Around {
     /// Moves the data of a command over the bus of a host, and gives the completion of its response
     /// to the processor. Returns the time of the end of both in ps.
     fn complete(&mut self, host: u16, hba: u16, bytes: u32, now_ps: u64) -> u64;
+    /// Moves data of a command over the bus of a storage system. Returns the time of the end in ps;
+    /// without a bus, now.
+    fn transfer(&mut self, _storage: u16, _port: u16, _bytes: u32, now_ps: u64) -> u64 {
+        now_ps
+    }
+    /// Gives the interrupts of a storage system an information unit that has arrived at a port.
+    /// `None` without interrupts.
+    fn unit_arrives(&mut self, _storage: u16, _port: u16, _now_ps: u64) -> Option<Arrival> {
+        None
+    }
+    /// Returns the interrupt of information units at a port of a storage system that have waited
+    /// long enough.
+    fn units_time_out(&mut self, _storage: u16, _port: u16, _now_ps: u64) -> Option<RaisedInterrupt> {
+        None
+    }
 }
 
 /// Work that is due at a time.
@@ -69,6 +88,14 @@ enum Job {
     Deadline(u32),
     /// The processor of a host has handled a response: the number in `finished`.
     Complete(u64),
+    /// Information units at a port of a storage system have waited long enough.
+    Interrupt(u16, u16),
+    /// The processor of a storage system has handled information units at one of its ports.
+    Units(u16, u16, u32),
+    /// The bus of a storage system has moved the next data of a connection that leave.
+    Leave(u32),
+    /// The bus of a storage system has moved the next data of a connection that have arrived.
+    Pulled(u32),
 }
 
 /// Phase of a channel.
@@ -132,6 +159,8 @@ struct System {
     plan: TargetPlan,
     /// Connections by their number among those of the system.
     slots: Slots,
+    /// Information units that have arrived at each port, and whose interrupt was not handled.
+    arrived: BTreeMap<u16, VecDeque<(u32, Iu)>>,
 }
 
 /// All channels of a lab.
@@ -185,7 +214,7 @@ impl Srp {
             count: ChannelCount::default(),
             before: ChannelCount::default(),
         };
-        let system = |plan| System { plan, slots: Slots::default() };
+        let system = |plan| System { plan, slots: Slots::default(), arrived: BTreeMap::new() };
         Srp {
             pairs: Pairs::new(timer),
             connections: Vec::new(),
@@ -228,6 +257,10 @@ impl Srp {
                         self.events.push_back(Event::Done { session, tag, outcome });
                     }
                 }
+                Job::Interrupt(storage, port) => storage_adapter::interrupt(self, cx, storage, port),
+                Job::Units(storage, port, count) => storage_adapter::units(self, cx, storage, port, count),
+                Job::Leave(connection) => storage_adapter::leave(self, cx, connection),
+                Job::Pulled(connection) => storage_adapter::pulled(self, cx, connection),
             }
             connection::drain(self, cx);
         }

@@ -1,7 +1,7 @@
 //! The storage system's side of a channel.
 
-use super::connection::{self, Connection, Pull, TargetEnd};
-use super::{CHANNEL, Cx, Srp};
+use super::connection::{Connection, Pull, TargetEnd};
+use super::{CHANNEL, Cx, Srp, storage_adapter};
 use crate::infiniband::Content;
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::srp::target::{self, Input, Output, Target};
@@ -59,14 +59,21 @@ pub(super) fn unit(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, unit: Iu) {
 pub(super) fn completed(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, id: u64) {
     let pulls = &mut srp.connections[connection as usize].pulls;
     if pulls.front().is_some_and(|pull| pull.last == id)
-        && let Some(Pull { tag: Some(tag), arrived, is_end, .. }) = pulls.pop_front()
+        && let Some(pull) = pulls.pop_front()
+        && pull.tag.is_some()
     {
-        let (storage, owner) = owner(srp, connection);
-        cx.around.arrived(cx.net, storage, owner, tag, arrived);
-        if is_end {
-            // Payload does not exist, and no workload sends parameter lists.
-            input(srp, cx, connection, Input::Pulled { tag, bytes: Vec::new() });
-        }
+        storage_adapter::arrive_data(srp, cx, connection, pull);
+    }
+}
+
+/// Reports data of a READ to the target, when they are in memory.
+pub(super) fn pulled(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, pull: &Pull) {
+    let Some(tag) = pull.tag else { return };
+    let (storage, owner) = owner(srp, connection);
+    cx.around.arrived(cx.net, storage, owner, tag, pull.arrived);
+    if pull.is_end {
+        // Payload does not exist, and no workload sends parameter lists.
+        input(srp, cx, connection, Input::Pulled { tag, bytes: Vec::new() });
     }
 }
 
@@ -98,7 +105,7 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
         let Some(target) = &mut state.target else { break };
         let Some(output) = target.machine.poll_output() else { break };
         match output {
-            Output::Send(unit) => connection::send(srp, cx, 2 * connection + 1, unit),
+            Output::Send(unit) => storage_adapter::send(srp, cx, connection, unit),
             Output::Pull { tag, bytes, .. } => {
                 let system = srp.systems.get(usize::from(storage)).and_then(Option::as_ref);
                 let grain = system.and_then(|system| system.plan.grain).unwrap_or(bytes).max(1);
@@ -106,7 +113,8 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
                 while from < bytes {
                     let arrived = bytes.min(from.saturating_add(grain));
                     let last = rdma(srp, cx, connection, Operation::Read, from..arrived);
-                    let pull = Pull { last, tag: Some(tag), arrived, is_end: arrived == bytes };
+                    let is_end = arrived == bytes;
+                    let pull = Pull { last, tag: Some(tag), bytes: arrived - from, arrived, is_end };
                     srp.connections[connection as usize].pulls.push_back(pull);
                     from = arrived;
                 }
@@ -114,12 +122,13 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
             Output::Push { bytes, .. } => {
                 let from = std::mem::take(&mut before).min(bytes);
                 if from < bytes {
-                    rdma(srp, cx, connection, Operation::Write, from..bytes);
+                    storage_adapter::write(srp, cx, connection, from..bytes);
                 }
             }
             Output::Io(io) => submit(srp, cx, connection, (storage, owner), &io),
             Output::Cancel(tag) => {
-                state.pulls.iter_mut().filter(|pull| pull.tag == Some(tag)).for_each(|pull| pull.tag = None);
+                let pulls = state.pulls.iter_mut().chain(&mut state.arriving);
+                pulls.filter(|pull| pull.tag == Some(tag)).for_each(|pull| pull.tag = None);
                 if cx.around.cancel(cx.net, storage, owner, tag) {
                     srp.connections[connection as usize].ios -= 1;
                 } else {
@@ -131,6 +140,8 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
             Output::Closed => {
                 let nexus = target.nexus;
                 state.target = None;
+                state.leaving.clear();
+                state.arriving.iter_mut().for_each(|pull| pull.tag = None);
                 cx.around.device(storage).disconnect(nexus);
                 srp.pairs.close(2 * connection + 1);
                 free_slot(srp, storage, connection);
@@ -163,7 +174,7 @@ pub(super) fn io_data(srp: &mut Srp, cx: &mut Cx<'_>, at: (u16, u16), tag: IoTag
     let before = take_passed(state, tag);
     state.passed.push((tag, bytes.max(before)));
     if bytes > before {
-        rdma(srp, cx, connection, Operation::Write, before..bytes);
+        storage_adapter::write(srp, cx, connection, before..bytes);
     }
 }
 
@@ -181,7 +192,7 @@ fn connection_of(srp: &Srp, (storage, owner): (u16, u16)) -> Option<u32> {
 
 /// Posts RDMA of a target for a part of the data of a command. Returns the number of the last work
 /// request.
-fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, part: Range<u32>) -> u64 {
+pub(super) fn rdma(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, operation: Operation, part: Range<u32>) -> u64 {
     let bytes = part.end - part.start;
     let channel = srp.connections[connection as usize].channel;
     let side = usize::from(operation == Operation::Read);

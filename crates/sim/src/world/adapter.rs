@@ -3,7 +3,12 @@
 //!
 //! Each data frame occupies the bus before it leaves, and after it has arrived. Messages of a port
 //! leave in order, so a response waits for the data before it. A command, and any other message of
-//! an initiator, reaches the target when the processor has handled its interrupt.
+//! an initiator, reaches the target when the processor has handled its interrupt. [`others`] has the
+//! ports of iSCSI and SRP, which use the same buses and the same processor.
+
+mod others;
+
+pub use others::Interface;
 
 use super::target::Storage;
 use crate::host::{Bus, Cpu, Interrupts, RaisedInterrupt};
@@ -11,7 +16,7 @@ use crate::net::{FrameRef, NEVER, Net};
 use sanloom_fc::config;
 use sanloom_fc::exchange::SeqTx;
 use sanloom_wire::{FCtl, FcId, FcType, Frame};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The adapters of one storage system, one for each port.
 pub struct Adapters {
@@ -20,8 +25,10 @@ pub struct Adapters {
     buses: Vec<Bus>,
     /// Processor that handles interrupts.
     cpu: Cpu,
-    has_interrupts: bool,
+    interrupt_config: Option<config::Interrupt>,
     ports: Vec<Adapter>,
+    /// Interrupts of the interfaces of iSCSI and SRP.
+    others: BTreeMap<Interface, Interrupts>,
 }
 
 /// State of one port.
@@ -73,8 +80,9 @@ impl Adapters {
             bus_config: config.bus,
             buses: config.bus.iter().flat_map(|bus| std::iter::repeat_n(Bus::new(bus), buses)).collect(),
             cpu: Cpu::default(),
-            has_interrupts: config.interrupt.is_some(),
+            interrupt_config: config.interrupt,
             ports: (0..ports).map(port).collect(),
+            others: BTreeMap::new(),
         }))
     }
 
@@ -90,7 +98,8 @@ impl Adapters {
 
     /// Returns the number of interrupts since the start of the measurement.
     pub fn interrupts(&self) -> u64 {
-        self.ports.iter().map(|port| port.interrupts.raised()).sum()
+        let of_ports = self.ports.iter().map(|port| &port.interrupts);
+        of_ports.chain(self.others.values()).map(Interrupts::raised).sum()
     }
 
     /// Restarts the measurement.
@@ -98,6 +107,7 @@ impl Adapters {
         self.buses.iter_mut().for_each(|bus| bus.restart(now_ps));
         self.cpu.restart(now_ps);
         self.ports.iter_mut().for_each(|port| port.interrupts.restart());
+        self.others.values_mut().for_each(Interrupts::restart);
     }
 
     /// Reserves the bus of a port. Returns the end of the transfer, or `None` without a bus.
@@ -262,7 +272,7 @@ pub(super) fn receive(storage: &mut Storage, net: &mut Net, nport: u16, frame: F
 pub(super) fn accept_message(storage: &mut Storage, net: &mut Net, nport: u16, frame: Frame) {
     let now_ps = net.now();
     match of(storage, nport) {
-        Some((number, port, adapters)) if adapters.has_interrupts => {
+        Some((number, port, adapters)) if adapters.interrupt_config.is_some() => {
             adapters.interrupt(now_ps, port, frame);
             storage.arm_controller(net, number);
         }

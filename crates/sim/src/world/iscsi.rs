@@ -1,11 +1,13 @@
 //! iSCSI of a lab: its sessions and targets, and their place between hosts and storage.
 
 use super::World;
+use super::adapter::{Adapters, Interface};
 use super::ethernet::tcp_config;
 use super::host::{Hosts, TcpPort, charge_tcp, handle_pdu, tcp_event};
 use super::relay;
 use super::target::{Storage, notify_session};
 use super::volumes::{self, BackSession, Switches};
+use crate::host::{Arrival, RaisedInterrupt};
 use crate::iscsi::{
     AdapterPlan, Around, Direction, Event, Front, Iscsi, IscsiPlan, Load, Machine, SessionPlan, Shared, TargetPlan,
 };
@@ -283,6 +285,13 @@ pub(super) struct Parts<'a> {
     pub switches: Option<&'a mut Switches>,
 }
 
+impl Parts<'_> {
+    /// Returns the adapters of a storage system, if they take time.
+    pub(super) fn adapters(&mut self, storage: u16) -> Option<&mut Adapters> {
+        self.storage.systems[usize::from(storage)].adapters.as_deref_mut()
+    }
+}
+
 impl Around for Parts<'_> {
     fn device(&mut self, storage: u16) -> &mut Device {
         &mut self.storage.systems[usize::from(storage)].device
@@ -359,11 +368,25 @@ impl Around for Parts<'_> {
     fn work(&mut self, owner: Machine, now_ps: u64, interface: u16, load: Load) -> u64 {
         match owner {
             Machine::Host(host) => charge_tcp(self.hosts.node_mut(host), now_ps, interface, load),
-            Machine::Storage(storage) => match &mut self.switches {
-                Some(switches) if load.direction == Direction::Send => switches.work(storage, now_ps),
-                _ => now_ps,
-            },
+            Machine::Storage(storage) => {
+                let moved_ps = match self.adapters(storage) {
+                    Some(adapters) => adapters.transfer(now_ps, Interface::Ip(interface), load.bytes),
+                    None => now_ps,
+                };
+                match &mut self.switches {
+                    Some(switches) if load.direction == Direction::Send => switches.work(storage, now_ps).max(moved_ps),
+                    _ => moved_ps,
+                }
+            }
         }
+    }
+
+    fn arrive(&mut self, storage: u16, interface: u16, now_ps: u64) -> Option<Arrival> {
+        self.adapters(storage)?.arrive(now_ps, Interface::Ip(interface))
+    }
+
+    fn time_out(&mut self, storage: u16, interface: u16, now_ps: u64) -> Option<RaisedInterrupt> {
+        self.adapters(storage)?.time_out(now_ps, Interface::Ip(interface))
     }
 }
 

@@ -1,9 +1,11 @@
 //! SRP of a lab: its channels and targets, and their place between hosts and storage.
 
 use super::World;
+use super::adapter::Interface;
 use super::host::{TcpPort, charge_completion, tcp_event};
 use super::iscsi::{Parts, TcpPlan};
 use super::volumes::frame_bytes;
+use crate::host::{Arrival, RaisedInterrupt};
 use crate::infiniband::OF_IPOIB;
 use crate::iscsi::{Event, Peer};
 use crate::net::Net;
@@ -170,6 +172,21 @@ impl Around for Parts<'_> {
         // Channel adapters are on the last bus of the host.
         let moved_ps = node.buses.last_mut().map_or(now_ps, |bus| bus.occupy(now_ps, bytes.into()));
         charge_completion(node, moved_ps, hba)
+    }
+
+    fn transfer(&mut self, storage: u16, port: u16, bytes: u32, now_ps: u64) -> u64 {
+        match self.adapters(storage) {
+            Some(adapters) => adapters.transfer(now_ps, Interface::Srp(port), bytes.into()),
+            None => now_ps,
+        }
+    }
+
+    fn unit_arrives(&mut self, storage: u16, port: u16, now_ps: u64) -> Option<Arrival> {
+        self.adapters(storage)?.arrive(now_ps, Interface::Srp(port))
+    }
+
+    fn units_time_out(&mut self, storage: u16, port: u16, now_ps: u64) -> Option<RaisedInterrupt> {
+        self.adapters(storage)?.time_out(now_ps, Interface::Srp(port))
     }
 }
 

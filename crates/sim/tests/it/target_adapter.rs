@@ -155,3 +155,73 @@ fn a_saturated_bus_of_a_target_is_a_finding_with_a_remedy() {
     let finding = finding.unwrap_or_else(|| panic!("{:?}", results.findings));
     assert_eq!(finding.candidates[0].set, [("storage.disk.bus.clock".to_owned(), "132000000Hz".to_owned())]);
 }
+
+/// A host and a storage system that iSCSI or SRP joins.
+fn other_network(srp: bool, sets: &[&str]) -> Results {
+    let (switch, target, rate) = match srp {
+        true => ("[infiniband_switch.net]", "srp = {}", "4xEDR"),
+        false => ("[ethernet_switch.net]", "iscsi = { tcp = { window = \"1MiB\" } }", "100GbE"),
+    };
+    let text = format!(
+        "[run]\nduration = \"20ms\"\nwarmup = \"4ms\"\n{switch}\n[host.server]\n[storage.disk]\nrate = \"1M/s\"\n\
+         servers = 64\n{target}\n[[link]]\nfrom = \"{{server,disk}}\"\nto = \"net\"\nrate = \"{rate}\"\n\
+         [workload.io]\nhosts = \"server\"\ntargets = \"disk\"\nsize = \"64KiB\"\ndepth = 16\n"
+    );
+    run(&lab_with(&text, "", sets))
+}
+
+#[test]
+fn a_bus_limits_iscsi_and_srp_to_a_word_per_clock() {
+    // A word of 8 bytes per tick. Headers of TCP, of the PDUs and acknowledgements of the other
+    // direction cross the bus as well: 48 bytes for each PDU, and 58 for each arriving frame.
+    let bus = 8.0 * 66e6;
+    for (srp, share) in [(false, 0.93), (true, 0.999)] {
+        for read_share in ["workload.io.read_share=1", "workload.io.read_share=0"] {
+            let results = other_network(srp, &[BUS[0], BUS[1], read_share]);
+            let bytes_per_s = results.totals.io.throughput_bytes_per_s;
+            println!("srp {srp}, {read_share}: {:.4} of the bus", bytes_per_s / bus);
+            assert!(bytes_per_s <= bus * 1.001 && bytes_per_s > share * bus, "{srp} {read_share}: {bytes_per_s}");
+            let adapters = results.storage[0].adapters.as_ref().expect("a bus");
+            assert!(adapters.bus_utilisation > 0.99, "{adapters:?}");
+            let free = other_network(srp, &[read_share]).totals.io.throughput_bytes_per_s;
+            assert!(free > 2.0 * bus, "{srp} {read_share}: {free} without a bus");
+        }
+    }
+}
+
+#[test]
+fn interrupts_delay_commands_of_iscsi_and_srp_and_adapt_to_the_load() {
+    const SMALL: [&str; 2] = ["workload.io.size=4KiB", "workload.io.depth=1"];
+    let of = |srp, sets: &[&str]| other_network(srp, &[&SMALL, sets].concat());
+    for srp in [false, true] {
+        let latency_us = |results: &Results| results.totals.io.latency.mean_us;
+        let bare = latency_us(&of(srp, &[]));
+        let interrupt = ["storage.disk.interrupt.cost=5us", "storage.disk.interrupt.max_wait=0s"];
+        let each = of(srp, &interrupt);
+        // A command is one unit of SRP, and one frame of TCP. The frame that acknowledges the data
+        // before has an interrupt of its own, and the command waits for it.
+        let interrupts_us = if srp { 5.0..=5.1 } else { 9.5..=10.1 };
+        let later_us = latency_us(&each) - bare;
+        assert!(interrupts_us.contains(&later_us), "{srp}: {later_us} later than {bare}");
+        let adapters = each.storage[0].adapters.as_ref().expect("interrupts");
+        assert!(adapters.interrupts >= each.totals.io.ios_completed, "{adapters:?}");
+        let wait = ["storage.disk.interrupt.cost=5us", "storage.disk.interrupt.max_wait=40us"];
+        let fixed = of(srp, &[&wait[..], &["storage.disk.interrupt.max_frames=8"]].concat());
+        assert!(latency_us(&fixed) > bare + 44.0, "{srp}: {} after {bare}", latency_us(&fixed));
+        let adaptive = [&wait[..], &["storage.disk.interrupt.max_frames=8", "storage.disk.interrupt.min_wait=1us"]];
+        let adaptive = of(srp, &adaptive.concat());
+        // An acknowledgement of TCP and the command behind it share an interrupt, so the wait grows.
+        let most_us = if srp { bare + 15.0 } else { latency_us(&fixed) };
+        assert!(latency_us(&adaptive) <= most_us, "{srp}: {} after {bare}", latency_us(&adaptive));
+    }
+}
+
+#[test]
+fn the_processor_of_a_target_limits_srp_to_an_interrupt_for_each_command() {
+    let sets = ["workload.io.size=4KiB", "storage.disk.interrupt.cost=20us", "storage.disk.interrupt.max_wait=0s"];
+    let results = other_network(true, &sets);
+    let iops = results.totals.io.iops;
+    assert!((iops / 50_000.0 - 1.0).abs() < 0.003, "{iops}");
+    let adapters = results.storage[0].adapters.as_ref().expect("interrupts");
+    assert!(adapters.cpu_utilisation > 0.99, "{adapters:?}");
+}

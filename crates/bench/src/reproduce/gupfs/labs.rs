@@ -57,10 +57,6 @@ fn infiniband() -> String {
     format!("[subnet]\nmtu = {MTU_2003}\n[infiniband_switch.ib]\n")
 }
 
-/// Costs of SRP on a server of 2003, assumed: a command as over Fibre Channel, 6 us to register its
-/// memory, and its completion with an interrupt of its own.
-const SRP_COST: &str = "srp_cost = { per_command = \"20.6us\", per_completion = \"3us\" }\n";
-
 /// Returns a gateway from SRP to Fibre Channel, with its port in the fabric. Its time for a command
 /// is an assumption.
 fn gateway(name: &str, port: &str, storage: &str) -> String {
@@ -200,7 +196,6 @@ impl Case {
                     text,
                     "{}[ethernet_switch.lan]\n[switch.sw]\npreset = \"fixed-port-2g\"\n\
                      {SERVER}ipoib = {{}}\n\
-                     ipoib_cost = {{ per_packet_received = \"5us\", per_packet_sent = \"3us\" }}\n\
                      [host.port]\n[host.vex]\nipoib = {{}}\nip_router = {{ per_packet = \"5us\" }}\n{}{SN5428}",
                     infiniband(),
                     storage("s"),
@@ -213,7 +208,7 @@ impl Case {
             Fabric::Srp1x | Fabric::Srp4x => {
                 let line = if fabric == Fabric::Srp1x { "1xSDR" } else { "4xSDR" };
                 let (subnet, gateway) = (infiniband(), gateway("g", "r", "s"));
-                let _ = write!(text, "{subnet}{SERVER}{SRP_COST}{}{gateway}", storage("s"));
+                let _ = write!(text, "{subnet}{SERVER}{}{gateway}", storage("s"));
                 let _ = write!(text, "[switch.sw]\npreset = \"fixed-port-2g\"\n{}", link("{r,s}", "sw"));
                 text.push_str(&link("{h,g}", "ib").replace("2GFC", line));
                 ("w", "h", "g")
@@ -225,7 +220,7 @@ impl Case {
                     _ => String::new(),
                 };
                 let subnet = infiniband();
-                let _ = write!(text, "{subnet}{SERVER}queue_depth = 64\n{bus}{SRP_COST}[switch.sw]\n");
+                let _ = write!(text, "{subnet}{SERVER}queue_depth = 64\n{bus}[switch.sw]\n");
                 // Each port of a card is a host of its own for the fabric.
                 for port in 1..=4 {
                     let _ = write!(

@@ -112,7 +112,6 @@ impl Fabric {
         let mut text = format!(
             "[run]\nseed = {seed}\nduration = \"60ms\"\nwarmup = \"20ms\"\n\
              [host.host]\npreset = \"server-2021\"\nqueue_depth = 64\n\
-             srp_cost = {{ per_command = \"3us\", per_completion = \"1us\" }}\n\
              [storage.array]\nservers = 64\nservice_time = \"80us\"\nmax_burst = \"1MiB\"\n"
         );
         text.push_str(match self {

@@ -383,6 +383,21 @@ fn validate_processor(processor: &HostProcessor, place: Place, problems: &mut Pr
         ("hba_processor.per_read", hba.per_read),
         ("hba_processor.per_write", hba.per_write),
         ("hba_processor.per_kib", hba.per_kib),
+        ("srp_cost.per_command", processor.srp.per_command),
+        ("srp_cost.per_completion", processor.srp.per_completion),
+    ] {
+        problems.time(place.key(key), time, Picos::ZERO, Picos::SECOND);
+    }
+    let ipoib = processor.ipoib.unwrap_or_default();
+    let adapter = processor.iscsi_hba.unwrap_or_default();
+    for (key, time) in [
+        ("ipoib_cost.per_packet_received", ipoib.per_packet_received),
+        ("ipoib_cost.per_packet_sent", ipoib.per_packet_sent),
+        ("iscsi_hba.per_command", adapter.per_command),
+        ("iscsi_hba.per_pdu", adapter.per_pdu),
+        ("iscsi_hba.per_kib", adapter.per_kib),
+        ("iscsi_hba.driver_per_command", adapter.driver_per_command),
+        ("iscsi_hba.driver_per_kib", adapter.driver_per_kib),
     ] {
         problems.time(place.key(key), time, Picos::ZERO, Picos::SECOND);
     }

@@ -1,0 +1,46 @@
+//! Interfaces of iSCSI and SRP of a storage system, on the buses and the processor of its adapters.
+
+use super::Adapters;
+use crate::host::{Arrival, Interrupts, RaisedInterrupt};
+
+/// An interface of iSCSI or SRP.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Interface {
+    /// Interface of IP, by its number in the lab.
+    Ip(u16),
+    /// Port of SRP, by its number among the ports of the storage system.
+    Srp(u16),
+}
+
+impl Adapters {
+    /// Moves bytes between an interface and the memory. Returns the end of the transfer in ps;
+    /// without a bus, now. Interfaces of IP are divided among several buses in turn. Channel
+    /// adapters of SRP are on the last bus.
+    pub fn transfer(&mut self, now_ps: u64, interface: Interface, bytes: u64) -> u64 {
+        let bus = match (interface, self.buses.len()) {
+            (_, 0) => return now_ps,
+            (Interface::Ip(number), buses) => usize::from(number) % buses,
+            (Interface::Srp(_), buses) => buses - 1,
+        };
+        self.buses[bus].occupy(now_ps, bytes)
+    }
+
+    /// Adds a frame or an information unit that has arrived. Returns `None` without interrupts: the
+    /// target receives it at once.
+    pub fn arrive(&mut self, now_ps: u64, interface: Interface) -> Option<Arrival> {
+        let config = self.interrupt_config?;
+        let adapter = match interface {
+            Interface::Ip(number) | Interface::Srp(number) => number,
+        };
+        let new = || Interrupts::new(Some(config), adapter);
+        let interrupts = self.others.entry(interface).or_insert_with(new);
+        let waits = interrupts.poll_timeout().is_some();
+        let raised = interrupts.complete(now_ps, 0, &mut self.cpu);
+        Some(Arrival { raised, timeout_ps: interrupts.poll_timeout().filter(|_| !waits) })
+    }
+
+    /// Returns the interrupt of arrivals at an interface that have waited long enough.
+    pub fn time_out(&mut self, now_ps: u64, interface: Interface) -> Option<RaisedInterrupt> {
+        self.others.get_mut(&interface)?.timeout(now_ps, &mut self.cpu)
+    }
+}
