@@ -48,7 +48,7 @@ pub use metric::{Metrics, is_metric_path};
 pub use outline::{ANY, Stray, example, stray};
 pub use port::{PortKind, PortResult, SwitchResult};
 pub use replication::{Interval, Replications};
-pub use series::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
+pub use series::{HostSeries, LinkSeries, PlaneLinkSeries, Series, StorageSeries, TotalSeries};
 pub use storage::{
     AdapterResult, CacheResult, ControllerResult, DataLossResult, DiskResult, GatewayResult, LostRequest,
     MetadataResult, RaidResult, SsdResult, StorageResult,

@@ -23,6 +23,10 @@ pub struct Series {
     pub hosts: Vec<HostSeries>,
     /// One element for each direction of each link.
     pub links: Vec<LinkSeries>,
+    /// One element for each direction of each link of Ethernet, then of InfiniBand; absent if the
+    /// lab has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plane_links: Vec<PlaneLinkSeries>,
     /// One element for each storage system.
     pub storage: Vec<StorageSeries>,
 }
@@ -70,6 +74,21 @@ pub struct LinkSeries {
     /// Fraction of the step in which a frame was ready to leave but no credit was available, 0 to
     /// 1.
     pub credit_wait_fraction: Vec<f64>,
+}
+
+/// One direction of a link of Ethernet or InfiniBand, per step.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlaneLinkSeries {
+    /// Link and direction: `uplink.forward` or `uplink.backward`.
+    pub name: String,
+    /// Sending port.
+    pub from: String,
+    /// Receiving port.
+    pub to: String,
+    /// Fraction of the step that the frames and packets occupy on the line, 0 to 1. Each counts in
+    /// the step in which it begins.
+    pub utilisation: Vec<f64>,
 }
 
 /// One storage system, per step.

@@ -22,7 +22,10 @@ pub use plane::{
     ChannelRow, ChannelsView, ConnectionRow, ConnectionsView, EthernetPortRow, EthernetSwitchRow, EthernetView,
     InfinibandPortRow, InfinibandView, LinkRow, LinksView, Plane, PlaneWhich,
 };
-pub use port::{Dark, FcipRow, FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
+pub use port::{
+    Dark, FcipRow, FlogiView, LoginKind, LoginRow, NameRow, NsView, PORT_COUNTERS, PortCounter, PortErrors, PortMode,
+    PortRow, PortsView,
+};
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
 use crate::inject::RulesView;

@@ -163,6 +163,8 @@ pub struct PortRow {
     pub bytes_received: Option<u64>,
     /// Frames discarded at the port, by reason.
     pub discards: BTreeMap<String, u64>,
+    /// Errors, and waits for the peer.
+    pub errors: PortErrors,
     /// FCIP link of the port, which is a VE_Port then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fcip: Option<FcipRow>,
@@ -200,4 +202,119 @@ pub struct FcipRow {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// Counters of errors and of waits for the peer, since the start. A counter without such events in
+/// the driver is absent.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortErrors {
+    /// Times that the light went off, unless an operator had disabled the port. Each is a loss of
+    /// signal (FC-FS-5, link failure).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_failures: Option<u64>,
+    /// Link resets (LR) that the port has sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_resets_sent: Option<u64>,
+    /// Link resets (LR) that the port has received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_resets_received: Option<u64>,
+    /// Frames received with a wrong CRC. Their EOF is good, because no switch marks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crc_errors: Option<u64>,
+    /// Frames received that were longer than permitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames_too_long: Option<u64>,
+    /// Frames received at this port that were discarded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discards_received: Option<u64>,
+    /// Frames for this port that were discarded before they were sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discards_sent: Option<u64>,
+    /// Frames for this port that were discarded because of the hold time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeouts_sent: Option<u64>,
+    /// Frames received at this port that were discarded because of the hold time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeouts_received: Option<u64>,
+    /// Times that the last transmit credit was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit_zeros: Option<u64>,
+    /// Time without a transmit credit, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit_zero_ns: Option<u64>,
+    /// Time during which a frame waited for a transmit credit, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit_wait_ns: Option<u64>,
+    /// Transmit credits that were lost with their R_RDY or with their frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credits_lost: Option<u64>,
+    /// Lost transmit credits that credit recovery (BB_SC) has restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credits_recovered: Option<u64>,
+    /// Frames of priority-based flow control (PFC) sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pauses_sent: Option<u64>,
+    /// Frames of priority-based flow control (PFC) received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pauses_received: Option<u64>,
+}
+
+/// A counter of [`PortErrors`]. Each surface shows it by its name in this table.
+#[derive(Clone, Copy, Debug)]
+pub struct PortCounter {
+    /// Name, the same as that of the field.
+    pub name: &'static str,
+    /// Meaning.
+    pub help: &'static str,
+    /// The value; `None` if the driver has no such events.
+    pub of: fn(&PortErrors) -> Option<u64>,
+}
+
+macro_rules! port_counters {
+    ($($name:ident: $help:literal),+ $(,)?) => {
+        /// All counters of [`PortErrors`].
+        pub const PORT_COUNTERS: &[PortCounter] =
+            &[$(PortCounter { name: stringify!($name), help: $help, of: |errors| errors.$name },)+];
+    };
+}
+
+port_counters! {
+    link_failures: "Times that the light went off",
+    link_resets_sent: "Link resets sent",
+    link_resets_received: "Link resets received",
+    crc_errors: "Frames received with a wrong CRC",
+    frames_too_long: "Frames received that were too long",
+    discards_received: "Frames received at the port that were discarded",
+    discards_sent: "Frames for the port that were discarded before they were sent",
+    timeouts_sent: "Frames for the port discarded because of the hold time",
+    timeouts_received: "Frames received at the port discarded because of the hold time",
+    credit_zeros: "Times that the last transmit credit was used",
+    credit_zero_ns: "Nanoseconds without a transmit credit",
+    credit_wait_ns: "Nanoseconds during which a frame waited for a transmit credit",
+    credits_lost: "Transmit credits lost",
+    credits_recovered: "Lost transmit credits restored by credit recovery",
+    pauses_sent: "Frames of priority-based flow control sent",
+    pauses_received: "Frames of priority-based flow control received",
+}
+
+impl PortErrors {
+    /// Value of a counter of [`PORT_COUNTERS`]; `None` for another name, or without such events.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        PORT_COUNTERS.iter().find(|counter| counter.name == name).and_then(|counter| (counter.of)(self))
+    }
+}
+
+impl PortRow {
+    /// Labels of the metrics of the port: `link`, `switch`, `port` as slot and port (`0/3`), `wwn`.
+    /// The last three have the values of the management interfaces.
+    pub fn labels(&self) -> [(&'static str, String); 4] {
+        let switch = self.port.rsplit_once(':').map_or(&*self.port, |(switch, _)| switch);
+        [
+            ("link", self.link.clone()),
+            ("switch", switch.to_owned()),
+            ("port", format!("0/{}", self.number)),
+            ("wwn", self.port_name.clone()),
+        ]
+    }
 }

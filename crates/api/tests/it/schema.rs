@@ -202,10 +202,11 @@ fn examples() -> Vec<(&'static str, Value)> {
                 ..ExpectationResult::default()
             }),
         ),
-        ("Series", to_value(Series::default())),
+        ("Series", to_value(Series { plane_links: vec![PlaneLinkSeries::default()], ..Series::default() })),
         ("TotalSeries", to_value(TotalSeries::default())),
         ("HostSeries", to_value(HostSeries::default())),
         ("LinkSeries", to_value(LinkSeries::default())),
+        ("PlaneLinkSeries", to_value(PlaneLinkSeries::default())),
         ("StorageSeries", to_value(StorageSeries::default())),
         ("Replications", to_value(Replications::default())),
         ("Interval", to_value(Interval::default())),

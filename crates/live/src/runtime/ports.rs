@@ -42,6 +42,8 @@ pub struct LivePort {
     pausing: Option<Instant>,
     /// The peer is present.
     pub light: bool,
+    /// Times that the peer has disappeared.
+    pub failures: u64,
     /// FCoE may be used, and the segments have been notified.
     pub up: bool,
     /// LLDP agent, if FCoE requires DCBX.
@@ -67,6 +69,7 @@ impl LivePort {
             held: 0,
             pausing: None,
             light: false,
+            failures: 0,
             up: false,
             agent: None,
             ready: false,
@@ -107,6 +110,13 @@ impl LivePort {
                 None
             }
         }
+    }
+
+    /// Sets whether the peer is present. Returns true if that has changed.
+    pub fn set_light(&mut self, light: bool) -> bool {
+        let changed = std::mem::replace(&mut self.light, light) != light;
+        self.failures += u64::from(changed && !light);
+        changed
     }
 
     /// Returns whether the port has a driver, which is closed with its link.
@@ -416,7 +426,7 @@ impl Ports {
         }
         let port = &mut self.list[number];
         let light = port.ethernet.has_peer();
-        let changed = std::mem::replace(&mut port.light, light) != light;
+        let changed = port.set_light(light);
         if changed {
             tracing::info!(port = port.ethernet.name, up = light, "link");
         }

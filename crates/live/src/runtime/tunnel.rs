@@ -78,9 +78,9 @@ pub(super) fn counters(port: &LivePort) -> BTreeMap<String, u64> {
 /// Reports a change of the FCIP link at a port that has been read, if it has one.
 #[inline]
 pub(super) fn update(instance: &mut Instance, now: Instant, number: usize) {
-    let port = &instance.ports[number];
-    if port.tunnel.is_some() && port.ethernet.has_peer() != port.light {
-        instance.ports[number].light = !instance.ports[number].light;
+    let port = &mut instance.ports[number];
+    let light = port.ethernet.has_peer();
+    if port.tunnel.is_some() && port.set_light(light) {
         instance.peer_changed(now, number);
     }
 }

@@ -4,7 +4,7 @@ use crate::view;
 use crate::world::{World, operator};
 use sanloom_api::metrics::{Sheet, labels};
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{EthernetPortRow, InfinibandPortRow, PlaneWhich, PortRow, SwitchRow, Table};
+use sanloom_api::view::{EthernetPortRow, InfinibandPortRow, PORT_COUNTERS, PlaneWhich, PortRow, SwitchRow, Table};
 
 /// Returns all metrics as text.
 pub(super) fn text(world: &World) -> String {
@@ -33,8 +33,11 @@ pub(super) fn text(world: &World) -> String {
 }
 
 fn ports(sheet: &mut Sheet, rows: &[PortRow]) {
-    let of =
-        |row: &PortRow, more: &[(&str, &str)]| labels(&[&[("link", &*row.link), ("port", &*row.port)], more].concat());
+    let of = |row: &PortRow, more: &[(&str, &str)]| {
+        let own = row.labels();
+        let own: Vec<(&str, &str)> = own.iter().map(|(name, value)| (*name, &**value)).collect();
+        labels(&[&own, more].concat())
+    };
     sheet.gauge(
         "port_up",
         "The link of the port carries light",
@@ -53,6 +56,10 @@ fn ports(sheet: &mut Sheet, rows: &[PortRow]) {
         .iter()
         .flat_map(|row| row.discards.iter().map(|(reason, frames)| (of(row, &[("reason", reason)]), *frames)));
     sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
+    for counter in PORT_COUNTERS {
+        let values = rows.iter().filter_map(|row| Some((of(row, &[]), (counter.of)(&row.errors)?)));
+        sheet.counter(&format!("port_{}", counter.name), counter.help, values);
+    }
 }
 
 fn switches(sheet: &mut Sheet, rows: &[SwitchRow]) {

@@ -2,15 +2,12 @@
 
 use super::events::FaultText;
 use super::view::View;
-use crate::net::ethernet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, PacketLoss, SHORTEST_BYTES, Station};
+use crate::net::ethernet::{PRIORITIES, PacketLoss, Station};
 use crate::world::ethernet::Counts;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
 use sanloom_fc::config::{Direction, EthernetFault, EthernetLink};
 use sanloom_fc::san::Lab;
-
-/// Bytes on the line of a frame beside its own: preamble and gap.
-const FRAME_BYTES: u64 = PREAMBLE_BYTES + GAP_BYTES;
 
 pub(super) fn links(view: &View<'_>) -> Vec<EthernetLinkResult> {
     let counts = view.world.measured().ethernet();
@@ -32,9 +29,7 @@ fn direction(view: &View<'_>, [counts, whole]: [&Counts; 2], link: &EthernetLink
     let side = (number % 2) as usize;
     let (line, own) = (&plane.lines()[number as usize], &counts.lines[number as usize]);
     let paused = own.paused_ps.map(|ps| ps.min(view.measured_ps));
-    let on_line = own.count.bytes
-        + own.count.packets * FRAME_BYTES
-        + own.count.pauses * (u64::from(SHORTEST_BYTES) + FRAME_BYTES);
+    let on_line = own.count.line_bytes();
     let (headroom_bytes, headroom_max_bytes) = match line.to {
         Station::Switch { switch, port } if lab.ethernet_switches[usize::from(switch)].lossless != 0 => {
             let memory = plane.memory(switch);

@@ -2,13 +2,12 @@
 
 use super::events::FaultText;
 use super::view::View;
-use crate::net::infiniband::{FLOW_BYTES, PacketLoss};
+use crate::net::infiniband::PacketLoss;
 use crate::world::infiniband::Counts;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{InfinibandDirection, InfinibandLinkResult, SrpChannelResult, SubnetResult};
 use sanloom_fc::config::{Direction, InfinibandFault, InfinibandLink};
 use sanloom_fc::san::{Lab, SubnetRoutes};
-use sanloom_transport::infiniband::packet::DELIMITERS;
 
 pub(super) fn links(view: &View<'_>) -> Vec<InfinibandLinkResult> {
     let counts = view.world.measured().infiniband();
@@ -27,7 +26,7 @@ fn direction(view: &View<'_>, counts: &Counts, link: &InfinibandLink, number: u3
     let lab = &view.world.lab;
     let side = (number % 2) as usize;
     let (line, own) = (&view.world.net.infiniband.lines()[number as usize], &counts.lines[number as usize]);
-    let on_line = own.count.bytes + own.count.packets * u64::from(DELIMITERS) + own.count.flow * FLOW_BYTES;
+    let on_line = own.count.line_bytes();
     let waits_ps = own.waits_ps.min(view.measured_ps);
     let lost = || counts.lost(number);
     let is_of_lifetime = |why: PacketLoss| matches!(why, PacketLoss::Lifetime | PacketLoss::Stalled);

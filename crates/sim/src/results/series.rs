@@ -4,7 +4,7 @@ use super::view::View;
 use crate::stats::{Counts, Step, warm_up};
 use crate::world::LaneStep;
 use sanloom_api::results::measure::{mean_level, mean_us, per_s, ratio, s_of_ps};
-use sanloom_api::results::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
+use sanloom_api::results::{HostSeries, LinkSeries, PlaneLinkSeries, Series, StorageSeries, TotalSeries};
 
 /// Returns time series with equal steps over the whole run. Hosts and lanes may have merged their
 /// steps a different number of times; the coarser interval applies to all.
@@ -45,6 +45,7 @@ pub(super) fn series(view: &View<'_>) -> Series {
         },
         hosts,
         links: links(view, &lane_steps),
+        plane_links: plane_links(view, &lane_steps),
         storage: storage(view, &lane_steps),
     }
 }
@@ -84,6 +85,7 @@ fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> 
         length_ps: 0,
         busy_ps: Counts::zeros(world.net.fc.lanes().len()),
         credit_wait_ps: Counts::zeros(world.net.fc.lanes().len()),
+        planes_ps: Counts::zeros(world.net.ethernet.lines().len() + world.net.infiniband.lines().len()),
         dropped: 0,
         storage_bytes: Counts::zeros(world.storage.systems.len()),
         storage_area: vec![0; world.storage.systems.len()],
@@ -115,6 +117,28 @@ fn links(view: &View<'_>, steps: &[LaneStep]) -> Vec<LinkSeries> {
             }
         })
         .collect()
+}
+
+/// Returns the series of the lines of Ethernet and InfiniBand.
+fn plane_links(view: &View<'_>, steps: &[LaneStep]) -> Vec<PlaneLinkSeries> {
+    let lab = &view.world.lab;
+    let ethernet = lab.ethernet_links.iter().map(|link| (&link.name, link.ends.each_ref().map(|end| end.name(lab))));
+    let infiniband =
+        lab.infiniband.links.iter().map(|link| (&link.name, link.ends.each_ref().map(|end| end.name(lab))));
+    let both = ethernet.chain(infiniband).flat_map(|(name, [first, second])| {
+        let forward = (format!("{name}.forward"), first.clone(), second.clone());
+        [forward, (format!("{name}.backward"), second, first)]
+    });
+    let one = |(number, (name, from, to)): (usize, (String, String, String))| PlaneLinkSeries {
+        name,
+        from,
+        to,
+        // A frame counts in the step in which it begins.
+        utilisation: (steps.iter())
+            .map(|step| ratio(step.planes_ps.get(number).min(step.length_ps), step.length_ps))
+            .collect(),
+    };
+    both.enumerate().map(one).collect()
 }
 
 fn storage(view: &View<'_>, steps: &[LaneStep]) -> Vec<StorageSeries> {

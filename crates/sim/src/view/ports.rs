@@ -1,9 +1,9 @@
 //! The port table.
 
-use crate::net::LossSite;
+use crate::net::{Loss, LossSite};
 use crate::world::{World, operator};
 use sanloom_api::view::build::{Shown, blocked, isolated, port_name};
-use sanloom_api::view::{Dark, PortMode, PortRow, PortsView};
+use sanloom_api::view::{Dark, PortErrors, PortMode, PortRow, PortsView};
 use sanloom_fc::config::{Link, Node};
 use sanloom_fc::fabric::PortMode as Mode;
 use std::collections::BTreeMap;
@@ -65,6 +65,44 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         bytes_sent: Some(lane.count().bytes),
         bytes_received: Some(received.1),
         discards,
+        errors: errors(world, (number, side), (switch, end.port)),
         fcip: None,
+    }
+}
+
+/// Counters of errors of a port at an end of a link, since the first login. A virtual link has no
+/// credits, and no link resets.
+fn errors(world: &World, (number, side): (u32, u32), (switch, port): (u16, u16)) -> PortErrors {
+    let net = &world.net.fc;
+    let (tx, rx) = (2 * number + side, 2 * number + 1 - side);
+    let [sent, received] = [tx, rx].map(|lane| &net.lanes()[lane as usize]);
+    let at_receiver = |reasons: &[Loss]| {
+        let lost =
+            |reason: &Loss| net.recorder.losses().get(&(LossSite::Receiver(rx), *reason)).map_or(0, |l| l.frames);
+        reasons.iter().map(lost).sum()
+    };
+    let timeouts = net.switch(switch).timeouts(port);
+    let errors = PortErrors {
+        link_failures: Some(world.downtimes.failures(number as u16, side as u8)),
+        crc_errors: Some(at_receiver(&[Loss::CrcError, Loss::CrcAtDestination])),
+        discards_received: Some(at_receiver(&Loss::ALL)),
+        discards_sent: Some(timeouts),
+        timeouts_sent: Some(timeouts),
+        timeouts_received: Some(at_receiver(&[Loss::HoldTime])),
+        ..PortErrors::default()
+    };
+    if net.fcoe.has(tx) {
+        return errors;
+    }
+    let (count, now) = (sent.count(), world.net.now());
+    PortErrors {
+        link_resets_sent: Some(count.resets),
+        link_resets_received: Some(received.count().resets),
+        credit_zeros: Some(count.credit_zeros.into()),
+        credit_zero_ns: Some(sent.zero_credit_ps(now) / 1_000),
+        credit_wait_ns: Some(sent.credit_wait_ps(now) / 1_000),
+        credits_lost: Some(count.credits_lost),
+        credits_recovered: Some(count.credits_recovered),
+        ..errors
     }
 }

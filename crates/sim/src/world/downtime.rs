@@ -14,6 +14,8 @@ struct Downtime {
     since_ps: Option<u64>,
     /// Downtime until the end of the warm-up, in ps.
     before_ps: u64,
+    /// Failures since the first login, as each end counts them.
+    failures: [u64; 2],
 }
 
 impl Downtime {
@@ -40,6 +42,17 @@ impl Downtimes {
             None if !up => downtime.since_ps = Some(now_ps),
             Some(_) | None => {}
         }
+    }
+
+    /// Counts a failure of a link at those of its ends that see one.
+    pub(super) fn link_failed(&mut self, link: u16, ends: [bool; 2]) {
+        let failures = &mut self.links[usize::from(link)].failures;
+        failures.iter_mut().zip(ends).for_each(|(sum, sees)| *sum += u64::from(sees));
+    }
+
+    /// Returns the failures of a link since the first login, as an end counts them.
+    pub fn failures(&self, link: u16, end: u8) -> u64 {
+        self.links[usize::from(link)].failures[usize::from(end)]
     }
 
     /// Starts the measurement at the end of the warm-up.
@@ -70,5 +83,13 @@ mod tests {
         downtimes.link_changed(1, true, 250);
         downtimes.link_changed(1, true, 300);
         assert_eq!(downtimes.measured_ps(1, 400), 50);
+    }
+
+    #[test]
+    fn an_end_counts_the_failures_that_it_sees() {
+        let mut downtimes = Downtimes::new(1);
+        downtimes.link_failed(0, [true, true]);
+        downtimes.link_failed(0, [false, true]);
+        assert_eq!([0, 1].map(|end| downtimes.failures(0, end)), [1, 2]);
     }
 }

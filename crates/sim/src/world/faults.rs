@@ -11,7 +11,7 @@ use super::schedule::{LinkFaults, Schedule, Step};
 use super::{ethernet_faults, infiniband_faults};
 use crate::net::{End, LaneFault, parts};
 use crate::rng::{Purpose, stream_rng};
-use sanloom_fc::config::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault, Node};
+use sanloom_fc::config::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault, LinkEnd, Node};
 
 impl World {
     /// Starts the schedule of the lab.
@@ -178,6 +178,15 @@ impl World {
         if up {
             self.net.link_up(link);
         } else {
+            // A port that an operator has disabled, and one of a stopped switch, count nothing.
+            let operator = self.control.operator.as_ref();
+            let sees = |end: &LinkEnd| match end.node {
+                Node::Switch(switch) => {
+                    runs(end.node) && !operator.is_some_and(|own| own.is_disabled(switch, end.port))
+                }
+                Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
+            };
+            self.downtimes.link_failed(link, config.ends.each_ref().map(sees));
             self.net.link_down(link);
         }
         let now = self.net.now();

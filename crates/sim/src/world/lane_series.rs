@@ -4,7 +4,7 @@ use super::Storage;
 use crate::net::Net;
 use crate::stats::Counts;
 
-/// Limit on stored values: steps × (lanes + storage systems).
+/// Limit on stored values: steps × (lanes + lines of other planes + storage systems).
 const MAX_VALUES: usize = 1_000_000;
 
 /// Limit on steps that end while the world is divided, because each needs memory in each part.
@@ -27,6 +27,7 @@ struct Counters {
     at_ps: u64,
     busy_ps: Vec<u64>,
     credit_wait_ps: Vec<u64>,
+    planes_ps: Vec<u64>,
     dropped: u64,
     storage_bytes: Vec<u64>,
     storage_area: Vec<u128>,
@@ -43,6 +44,9 @@ pub struct LaneStep {
     pub busy_ps: Counts,
     /// For each lane, the time during which a frame waited for a credit, in ps.
     pub credit_wait_ps: Counts,
+    /// For each line of Ethernet and then of InfiniBand, the time of the frames and packets that
+    /// began in the step, with all that they occupy on the line, in ps.
+    pub planes_ps: Counts,
     /// Frames dropped.
     pub dropped: u64,
     /// Data of the commands that each storage system completed, in bytes.
@@ -59,6 +63,7 @@ impl LaneStep {
         self.dropped += next.dropped;
         self.busy_ps.add(&next.busy_ps);
         self.credit_wait_ps.add(&next.credit_wait_ps);
+        self.planes_ps.add(&next.planes_ps);
         self.storage_bytes.add(&next.storage_bytes);
         for (sum, area) in self.storage_area.iter_mut().zip(&next.storage_area) {
             *sum += area;
@@ -69,16 +74,19 @@ impl LaneStep {
 impl Counters {
     /// Returns the number of values in a step.
     fn values(&self) -> usize {
-        self.busy_ps.len() + self.storage_bytes.len()
+        self.busy_ps.len() + self.planes_ps.len() + self.storage_bytes.len()
     }
 
     fn read(net: &Net, storage: &Storage) -> Counters {
         let now = net.now();
         let (lanes, systems) = (net.fc.lanes(), &storage.systems);
+        let ethernet = net.ethernet.lines().iter().map(|line| line.time_of(line.count().line_bytes()));
+        let infiniband = net.infiniband.lines().iter().map(|line| line.time_of(line.count().line_bytes()));
         Counters {
             at_ps: now,
             busy_ps: lanes.iter().map(|lane| lane.busy_ps(now)).collect(),
             credit_wait_ps: lanes.iter().map(|lane| lane.credit_wait_ps(now)).collect(),
+            planes_ps: ethernet.chain(infiniband).collect(),
             dropped: net.fc.fate.lost_frames(),
             storage_bytes: systems.iter().map(|system| system.all_bytes).collect(),
             storage_area: systems.iter().map(|system| system.controller.depth_area(now)).collect(),
@@ -91,6 +99,7 @@ impl Counters {
         let sum = |own: &mut [u64], part: &[u64]| own.iter_mut().zip(part).for_each(|(own, part)| *own += part);
         sum(&mut self.busy_ps, &part.busy_ps);
         sum(&mut self.credit_wait_ps, &part.credit_wait_ps);
+        sum(&mut self.planes_ps, &part.planes_ps);
         sum(&mut self.storage_bytes, &part.storage_bytes);
         self.storage_area.iter_mut().zip(&part.storage_area).for_each(|(own, part)| *own += part);
         self.dropped += part.dropped;
@@ -110,6 +119,7 @@ impl Counters {
             storage_area: storage_area.collect(),
             busy_ps: Counts::since(&self.busy_ps, &before.busy_ps),
             credit_wait_ps: Counts::since(&self.credit_wait_ps, &before.credit_wait_ps),
+            planes_ps: Counts::since(&self.planes_ps, &before.planes_ps),
             storage_bytes: Counts::since(&self.storage_bytes, &before.storage_bytes),
         })
     }

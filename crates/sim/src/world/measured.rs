@@ -125,6 +125,7 @@ impl<'a> Measured<'a> {
             resets: now.resets - before.resets,
             late_ps: now.late_ps - before.late_ps,
             zero_credit_ps: now.zero_credit_ps.saturating_sub(before.zero_credit_ps),
+            credit_zeros: now.credit_zeros.wrapping_sub(before.credit_zeros),
         }
     }
 

@@ -324,15 +324,52 @@ fn a_request_that_a_simulation_cannot_execute_is_refused_with_the_reason() {
 }
 
 #[test]
+fn errors_are_counted_at_the_port_where_they_happen() {
+    let text = PAIRS
+        .replace("ports = 8", "ports = 8\nforwarding = \"store-and-forward\"")
+        .replace("from = \"sw1\"\nto = \"sw2\"", "from = \"sw1\"\nto = \"sw2\"\ncredits = 1\nlength = \"100km\"");
+    let mut fabric = Operated::of(&text);
+    fabric.run(20);
+    let errors = |fabric: &mut Operated, name: &str| fabric.port(name).errors;
+    let isl = errors(&mut fabric, "sw2:2");
+    // One frame at a time: a credit returns after twice 500 us, and each frame uses the only one.
+    let frames = fabric.port("sw2:2").frames_sent;
+    assert!(frames > 10, "{frames} frames to the hosts");
+    let zeros = isl.credit_zeros.unwrap();
+    assert_eq!(zeros, frames);
+    let zero_ns = isl.credit_zero_ns.unwrap();
+    assert!(zero_ns >= (zeros - 1) * 1_000_000, "{zeros} times for 1 ms each, not {zero_ns} ns");
+    assert!(isl.credit_wait_ns.is_some_and(|wait| wait > 0 && wait <= zero_ns), "{isl:?}");
+    assert_eq!(errors(&mut fabric, "sw1:0").credit_zeros, Some(0), "16 buffers are enough");
+
+    fabric.ask(inject("sw1:0", "fcp == CMND && direction == in", "corrupt", Some(3)));
+    fabric.run(20);
+    let host = errors(&mut fabric, "sw1:0");
+    assert_eq!((host.crc_errors, host.discards_received), (Some(3), Some(3)));
+    assert_eq!(errors(&mut fabric, "sw1:1").crc_errors, Some(0));
+
+    fabric.ask(port("sw1:2", false));
+    fabric.ask(port("sw1:2", true));
+    assert_eq!(errors(&mut fabric, "sw1:2").link_failures, Some(0), "an operator has disabled this end");
+    assert_eq!(errors(&mut fabric, "sw2:2").link_failures, Some(1));
+}
+
+#[test]
 fn metrics_name_each_port_and_switch() {
     let mut fabric = Operated::start();
     fabric.run(20);
     fabric.ask(port("sw1:0", false));
     let Answer::Metrics { text } = fabric.ask(Request::Metrics) else { panic!("no metrics") };
+    let up = |name: &str, port: &PortRow, value: u8| {
+        let PortRow { link, port_name, .. } = port;
+        format!("sanloom_port_up{{link=\"{link}\",switch=\"sw1\",port=\"{name}\",wwn=\"{port_name}\"}} {value}")
+    };
+    let (first, second) = (fabric.port("sw1:0"), fabric.port("sw1:1"));
+    for line in [up("0/0", &first, 0), up("0/1", &second, 1)] {
+        assert!(text.lines().any(|one| one == line), "no `{line}` in {text}");
+    }
     for line in [
         "sanloom_uptime_seconds{lab=\"test\"} 0.02",
-        "sanloom_port_up{link=\"h1-sw1\",port=\"sw1:0\"} 0",
-        "sanloom_port_up{link=\"h2-sw1\",port=\"sw1:1\"} 1",
         "sanloom_switch_domain{switch=\"sw2\"} 2",
         "sanloom_switch_logins{switch=\"sw1\"} 1",
     ] {

@@ -338,6 +338,29 @@ fn a_frame_counts_in_every_step_of_its_transmission() {
 }
 
 #[test]
+fn steps_of_ethernet_and_infiniband_add_up_to_their_links() {
+    let text = include_str!("../../../../examples/ipoib-gateway.toml");
+    let results = run(&lab_with(text, "", &["run.warmup=0s", "run.duration=200ms", "run.sample_interval=10ms"]));
+    let series = &results.series;
+    assert_eq!((series.steps, series.plane_links.len()), (20, 2 * 5));
+    let ethernet =
+        results.ethernet_links.iter().map(|link| (&link.name, link.forward.utilisation, link.backward.utilisation));
+    let infiniband =
+        results.infiniband_links.iter().map(|link| (&link.name, link.forward.utilisation, link.backward.utilisation));
+    let whole = ethernet.chain(infiniband).flat_map(|(name, forward, backward)| {
+        [(format!("{name}.forward"), forward), (format!("{name}.backward"), backward)]
+    });
+    let mut busiest = 0.0_f64;
+    for ((name, expected), one) in whole.zip(&series.plane_links) {
+        let mean = one.utilisation.iter().sum::<f64>() / one.utilisation.len() as f64;
+        assert_eq!(one.name, name);
+        assert!((mean - expected).abs() < 1e-6, "{name}: {mean} instead of {expected}");
+        busiest = busiest.max(mean);
+    }
+    assert!(busiest > 0.1, "{busiest}");
+}
+
+#[test]
 fn commands_wait_while_all_exchange_numbers_rest() {
     // All commands time out at once. Their numbers rest for R_A_TOV, longer than the run.
     let sets = [

@@ -78,10 +78,17 @@ fn metrics_are_read_over_tcp_and_the_control_socket() {
         "sanloom_switch_logins{switch=\"sw1\"} 2",
         "sanloom_switch_domain{switch=\"sw1\"} 1",
         "sanloom_switch_zones_kept{switch=\"sw1\"} 1",
-        "sanloom_port_up{link=\"server1-sw1\"} 0",
         "sanloom_lun_active_tasks{storage=\"ram\",lun=\"1\"} 0",
     ] {
         assert!(body.lines().any(|found| found == line), "no {line} in\n{body}");
+    }
+    // A port has the labels of the management interfaces.
+    for (name, value) in [("port_up", "0"), ("port_link_failures_total", "0"), ("port_crc_errors_total", "0")] {
+        let start = format!("sanloom_{name}{{link=\"server1-sw1\",switch=\"sw1\",port=\"0/");
+        let end = format!("\"}} {value}");
+        let found =
+            body.lines().any(|line| line.starts_with(&start) && line.contains("wwn=\"") && line.ends_with(&end));
+        assert!(found, "no {name} of the port in\n{body}");
     }
     // Each line is a comment or a name, its labels, and a number.
     for line in body.lines().filter(|line| !line.starts_with('#')) {

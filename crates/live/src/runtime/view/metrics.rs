@@ -12,12 +12,15 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use sanloom_api::view::build::Which;
+use sanloom_api::view::{PORT_COUNTERS, Table};
 use sanloom_fc::fabric::PortMode;
 use sanloom_scsi::counters;
 use sanloom_scsi::iscsi::target::Counters;
 use sanloom_scsi::time::Instant;
 use sanloom_scsi::volume::{Carried, Path};
 use sanloom_wire::FcId;
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
 type Labels = Vec<(&'static str, String)>;
@@ -94,10 +97,21 @@ impl Metrics<'_> {
         let hosts =
             || self.services.volumes.iter().flat_map(|engine| engine.hosts().iter()).filter_map(HostPort::adapter);
         let ports = || there().map(|port| &port.ethernet).chain(hosts().map(|adapter| &adapter.port));
-        let link = |name: &str| label([("link", name)]);
+        let rows = match self.fabric(Which::Ports, None).table {
+            Table::Ports(table) => table.ports,
+            _ => Vec::new(),
+        };
+        let of_links: BTreeMap<&str, Labels> = rows.iter().map(|row| (&*row.link, row.labels().to_vec())).collect();
+        // A port of a host belongs to no switch.
+        let link = |name: &str| of_links.get(name).cloned().unwrap_or_else(|| label([("link", name)]));
+        let on = |name: &str, key: &'static str, value: &str| {
+            let mut labels = link(name);
+            labels.push((key, value.to_owned()));
+            labels
+        };
         let both = |of: fn(&crate::ports::Traffic) -> u64| {
             ports().flat_map(move |port| {
-                let row = |direction, traffic| (label([("link", &port.name), ("direction", direction)]), of(traffic));
+                let row = |direction, traffic| (on(&port.name, "direction", direction), of(traffic));
                 [row("in", &port.received), row("out", &port.sent)]
             })
         };
@@ -114,7 +128,7 @@ impl Metrics<'_> {
         sheet.counter("port_frames", "Frames of the Ethernet port", both(|traffic| traffic.frames));
         sheet.counter("port_bytes", "Bytes of the Ethernet port", both(|traffic| traffic.bytes));
         let pauses = ports().flat_map(|port| {
-            let of = |direction, frames| (label([("link", &port.name), ("direction", direction)]), frames);
+            let of = |direction, frames| (on(&port.name, "direction", direction), frames);
             [of("in", port.pauses_received), of("out", port.pauses_sent)]
         });
         sheet.counter(
@@ -122,10 +136,15 @@ impl Metrics<'_> {
             "Frames of priority-based flow control (PFC) that pause or resume lossless priorities",
             pauses,
         );
-        let drops = ports().flat_map(|port| {
-            port.drops.iter().map(|(reason, frames)| (label([("link", &port.name), ("reason", reason)]), *frames))
-        });
+        let drops = ports()
+            .flat_map(|port| port.drops.iter().map(|(reason, frames)| (on(&port.name, "reason", reason), *frames)));
         sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
+        // The family of pauses has both directions.
+        let own = PORT_COUNTERS.iter().filter(|counter| !counter.name.starts_with("pauses_"));
+        for counter in own {
+            let values = rows.iter().filter_map(|row| Some((row.labels().to_vec(), (counter.of)(&row.errors)?)));
+            sheet.counter(&format!("port_{}", counter.name), counter.help, values);
+        }
         let queued = ports().map(|port| (link(&port.name), port.egress.len() as i64));
         sheet.gauge("port_queued_frames", "Frames in the egress queue", queued);
         let fip = self.fabric.segments.iter().filter(|segment| !segment.gone).flat_map(|segment| {
@@ -149,7 +168,7 @@ impl Metrics<'_> {
             self.ports.iter().filter_map(|port| Some((&port.ethernet.name, port.agent.as_ref()?.machine.counters())))
         };
         let lldp = agents().flat_map(|(name, counted)| {
-            let row = |direction, packets| (label([("link", name), ("direction", direction)]), packets);
+            let row = |direction, packets| (on(name, "direction", direction), packets);
             [row("in", counted.received), row("out", counted.sent)]
         });
         sheet.counter("lldp_packets", "LLDP packets received or sent", lldp);

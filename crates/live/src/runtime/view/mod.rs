@@ -6,12 +6,14 @@ mod volumes;
 
 use super::fabric::Fabric;
 use super::fabric::switch::Attachment;
+use super::forward::reason as forward_reason;
 use super::instance::Instance;
-use super::ports::Ports;
+use super::ports::{LivePort, Ports};
 use super::services::Services;
 use super::tunnel;
+use crate::ports::reason as port_reason;
 use sanloom_api::view::build::{NodeState, Shown, SwitchSeen, Which, blocked, isolated, port_name};
-use sanloom_api::view::{Dark, NodesView, PortMode, PortRow, PortsView, Table, View};
+use sanloom_api::view::{Dark, NodesView, PortErrors, PortMode, PortRow, PortsView, Table, View};
 use sanloom_fc::config::Node;
 use sanloom_fc::fabric::PortMode as Mode;
 use sanloom_fc::san::Lab;
@@ -117,6 +119,7 @@ impl<'a> Tables<'a> {
             bytes_sent: None,
             bytes_received: None,
             discards: BTreeMap::new(),
+            errors: PortErrors::default(),
             fcip: None,
         };
         match live.attachment(end.port) {
@@ -139,6 +142,7 @@ impl<'a> Tables<'a> {
                 row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
                 let fip = segment.fcf.discards().iter().filter(|(_, frames)| *frames > 0);
                 row.discards.extend(fip.map(|(why, frames)| (format!("FIP: {}", why.name()), frames)));
+                row.errors = errors(port);
             }
             Attachment::Tunnel(number) => {
                 let port = &self.ports[number];
@@ -154,6 +158,7 @@ impl<'a> Tables<'a> {
                 row.bytes_sent = Some(port.ethernet.sent.bytes);
                 row.bytes_received = Some(port.ethernet.received.bytes);
                 row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
+                row.errors = PortErrors { pauses_sent: None, pauses_received: None, ..errors(port) };
             }
             Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {
                 let inner = live.inner(end.port);
@@ -164,5 +169,23 @@ impl<'a> Tables<'a> {
         }
         row.light = row.dark.is_none();
         row
+    }
+}
+
+/// Counters of errors of an Ethernet port. Ethernet has no credits.
+fn errors(port: &LivePort) -> PortErrors {
+    let drops = &port.ethernet.drops;
+    let count = |reasons: &[&str]| reasons.iter().filter_map(|reason| drops.get(reason)).sum::<u64>();
+    let sent = count(&[port_reason::NO_PEER, port_reason::HOLD_TIME, port_reason::REFUSED]);
+    PortErrors {
+        link_failures: Some(port.failures),
+        crc_errors: Some(count(&[forward_reason::BAD_CRC])),
+        frames_too_long: Some(count(&[port_reason::TOO_LONG])),
+        discards_received: Some(drops.values().sum::<u64>().saturating_sub(sent)),
+        discards_sent: Some(sent),
+        timeouts_sent: Some(count(&[port_reason::HOLD_TIME])),
+        pauses_sent: Some(port.ethernet.pauses_sent),
+        pauses_received: Some(port.ethernet.pauses_received),
+        ..PortErrors::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::egress::Egress;
 use super::ets::Ets;
-use super::packet::{GAP_BYTES, Packet};
+use super::packet::{GAP_BYTES, PREAMBLE_BYTES, Packet, SHORTEST_BYTES};
 use super::pause::{LONGEST_QUANTA, Pauses, QUANTUM_BITS};
 use crate::net::line::{BusyPeriod, ByteTime};
 use crate::net::queue::NEVER;
@@ -63,6 +63,14 @@ pub struct LineCount {
     pub pauses: u64,
     /// Frames marked when they entered a queue of the sender (ECN).
     pub marked: u64,
+}
+
+impl LineCount {
+    /// Returns the bytes on the line, with pause frames, preambles and gaps.
+    pub fn line_bytes(&self) -> u64 {
+        const AROUND: u64 = PREAMBLE_BYTES + GAP_BYTES;
+        self.bytes + self.packets * AROUND + self.pauses * (SHORTEST_BYTES as u64 + AROUND)
+    }
 }
 
 /// One direction of a link with the queues of its sender.

@@ -85,6 +85,8 @@ pub struct Lane {
     data_bytes: u64,
     /// Bytes of the last frame, from SOF to EOF.
     last_bytes: u16,
+    /// Times that the last credit was used.
+    credit_zeros: u32,
 
     /// Arrival times of the R_RDYs after the first.
     returning: Returning,
@@ -137,6 +139,8 @@ pub struct LaneCount {
     pub r_rdys: u64,
     /// Time without a credit, in ps, whether or not a frame waited.
     pub zero_credit_ps: u64,
+    /// Times that the last credit was used, modulo 2³².
+    pub credit_zeros: u32,
     /// Time during which a frame waited for a credit, in ps.
     pub credit_wait_ps: u64,
     /// Time that frames occupied the line, each with the gap after it, in ps.
@@ -173,6 +177,7 @@ impl Lane {
             to,
             byte: ByteTime::new(ps_per_bytes as u32, bytes_per_ps as u16),
             last_bytes: 0,
+            credit_zeros: 0,
             // The other direction has the same rate and length.
             r_rdy_ps: R_RDY_BYTES * ps_per_bytes / bytes_per_ps + propagation_ps,
             output: 0,
@@ -260,6 +265,7 @@ impl Lane {
         self.credits_min = self.credits_min.min(self.credits);
         if self.credits == 0 {
             self.zero_since_ps = start;
+            self.credit_zeros = self.credit_zeros.wrapping_add(1);
         }
         self.frames += 1;
         self.bytes += wire_bytes;
@@ -483,6 +489,7 @@ impl Lane {
             data_bytes: self.data_bytes,
             r_rdys: self.r_rdys,
             zero_credit_ps: self.zero_credit_ps,
+            credit_zeros: self.credit_zeros,
             credit_wait_ps: self.credit_wait_ps,
             busy_ps: self.busy_ps(u64::MAX),
             credits_lost: self.credits_lost,
@@ -563,5 +570,6 @@ mod tests {
             without_ps += send_one(&mut lane, now) - now;
         }
         assert_eq!((lane.credits_min, lane.zero_credit_ps(u64::MAX)), (0, without_ps));
+        assert_eq!(lane.count().credit_zeros, 10, "each frame uses the only credit");
     }
 }

@@ -138,7 +138,12 @@ impl FcPlane {
             let plane = &self.switches[usize::from(switch)];
             let site = plane.loss_site(switch, buffered.input);
             self.count_loss(&buffered.on_line.frame, why, site);
-            let plane = &self.switches[usize::from(switch)];
+            let plane = &mut self.switches[usize::from(switch)];
+            if why == Loss::HoldTime
+                && let Some(&port) = plane.members[usize::from(buffered.output)].first()
+            {
+                plane.timeouts[usize::from(port)] += 1;
+            }
             // A frame that has crossed has freed its receive buffer.
             if let Some(lane) = plane.rx_lane(buffered.input).filter(|_| !buffered.crossed) {
                 let channel = buffered.on_line.frame.channel();

@@ -104,6 +104,8 @@ pub struct SwitchPlane {
     members: Vec<Vec<u16>>,
     /// Next leg of each spray group.
     next_leg: Vec<u16>,
+    /// Frames discarded because of the hold time, by the port that they waited for.
+    timeouts: Vec<u64>,
     /// Outputs of virtual channels; `None` if no port has them.
     channels: Option<Box<ChannelOutputs>>,
     /// True if the legs of a spray group are chosen by load, not in turn.
@@ -452,6 +454,7 @@ impl SwitchPlane {
             bundle_output,
             members,
             next_leg: vec![0; 256],
+            timeouts: vec![0; ports],
             channels,
             by_load: config.isl_choice == IslChoice::LeastLoaded,
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
@@ -500,6 +503,12 @@ impl SwitchPlane {
             Some(&lane) if lane != NO_LANE => LossSite::Receiver(lane),
             _ => LossSite::Processor(switch),
         }
+    }
+
+    /// Returns the frames discarded because of the hold time that waited for a port, or for the
+    /// bundle of which it is the first.
+    pub fn timeouts(&self, port: u16) -> u64 {
+        self.timeouts.get(usize::from(port)).copied().unwrap_or_default()
     }
 
     /// Returns the incoming lane of a port, if a link is connected.

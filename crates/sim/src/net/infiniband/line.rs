@@ -5,6 +5,7 @@ use crate::net::line::{BusyPeriod, ByteTime};
 use crate::net::queue::NEVER;
 use sanloom_transport::infiniband::arbitration::Arbiter;
 use sanloom_transport::infiniband::credit::{CreditReceiver, CreditSender, CreditUpdate};
+use sanloom_transport::infiniband::packet::DELIMITERS;
 use std::collections::VecDeque;
 
 /// Bytes of a flow-control packet on the line, with its delimiters (IBA volume 1, 7.9.4).
@@ -88,6 +89,13 @@ pub struct LineCount {
     pub flow: u64,
     /// Times that a lane has been drained.
     pub stalls: u64,
+}
+
+impl LineCount {
+    /// Returns the bytes on the line, with flow-control packets and delimiters.
+    pub fn line_bytes(&self) -> u64 {
+        self.bytes + self.packets * u64::from(DELIMITERS) + self.flow * FLOW_BYTES
+    }
 }
 
 /// One direction of a link with the state of its sender and of its receiver.
