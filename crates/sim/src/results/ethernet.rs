@@ -36,7 +36,7 @@ fn direction(view: &View<'_>, [counts, whole]: [&Counts; 2], link: &EthernetLink
         + own.count.packets * FRAME_BYTES
         + own.count.pauses * (u64::from(SHORTEST_BYTES) + FRAME_BYTES);
     let (headroom_bytes, headroom_max_bytes) = match line.to {
-        Station::Switch { switch, port } if lab.ethernet_switches[usize::from(switch)].lossless != 0 => {
+        Station::Switch { switch, port } if lab.ethernet_switches[usize::from(switch)].lossless_priorities() != 0 => {
             let memory = plane.memory(switch);
             let most = (0..PRIORITIES).map(|p| memory.group(port.into(), p).headroom_max_bytes).max();
             (lab.headroom_bytes(switch, link), most.unwrap_or(0))
@@ -53,7 +53,7 @@ fn direction(view: &View<'_>, [counts, whole]: [&Counts; 2], link: &EthernetLink
         throughput_bytes_per_s: per_s(own.count.bytes, view.measured_ps),
         utilisation: ratio(line.time_of(on_line).min(view.measured_ps), view.measured_ps),
         pauses: own.count.pauses,
-        paused_s: (0..PRIORITIES).filter(|p| paused[*p] > 0).map(|p| (p.to_string(), s_of_ps(paused[p]))).collect(),
+        paused_s: line.pauses_by_name(paused).filter(|(_, ps)| *ps > 0).map(|(p, ps)| (p, s_of_ps(ps))).collect(),
         paused_fraction: ratio(paused.into_iter().max().unwrap_or(0), view.measured_ps),
         marked_frames: own.count.marked,
         queue_max_bytes: line.queue_max_bytes(),
