@@ -46,8 +46,8 @@ pub struct EthernetDirection {
     pub utilisation: f64,
     /// Pause frames sent in this direction.
     pub pauses: u64,
-    /// Time for which the sender was paused, in seconds, by priority. Priorities without a pause
-    /// are missing.
+    /// Time for which the sender was paused, in seconds, by priority; under `link` if the whole
+    /// link is paused. Priorities without a pause are missing.
     pub paused_s: BTreeMap<String, f64>,
     /// Largest share of the time for which a priority of the sender was paused, 0 to 1.
     pub paused_fraction: f64,

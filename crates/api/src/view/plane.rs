@@ -89,7 +89,8 @@ pub struct EthernetPortRow {
     pub pauses_sent: u64,
     /// Pause frames that the peer has sent.
     pub pauses_received: u64,
-    /// Seconds for which pauses of the peer have stopped each priority; those with 0 are absent.
+    /// Seconds for which pauses of the peer have stopped each priority, or the whole link (`link`);
+    /// those with 0 are absent.
     pub paused_s: BTreeMap<String, f64>,
     /// Frames marked when they entered the queue of the port (ECN).
     pub marked_frames: u64,

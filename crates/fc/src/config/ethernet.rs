@@ -120,6 +120,9 @@ pub struct EthernetSwitch {
     pub resume_bytes: u64,
     /// Lossless priorities (IEEE 802.1Qbb), as a mask.
     pub lossless: u8,
+    /// True if the ports pause whole links instead (IEEE 802.3, annex 31B). A port is then one
+    /// group of memory with reserve and headroom, whatever the priorities of its frames.
+    pub pauses_links: bool,
     /// Shares of the priorities at its ports in percent (IEEE 802.1Qaz). A priority without a share
     /// is strict and comes before those with one. The interfaces at its ports have the same shares,
     /// as after an agreement by DCBX.
@@ -135,6 +138,18 @@ pub struct EthernetSwitch {
     /// True if the lab file does not have it: see
     /// [`Lab::implied_ethernet`](crate::san::Lab::implied_ethernet).
     pub is_implied: bool,
+}
+
+impl EthernetSwitch {
+    /// Returns the priorities whose frames are paused instead of dropped, as a mask.
+    pub fn lossless_priorities(&self) -> u8 {
+        if self.pauses_links { u8::MAX } else { self.lossless }
+    }
+
+    /// Returns the number of groups with reserve and headroom at each port.
+    pub fn lossless_groups(&self) -> u32 {
+        if self.pauses_links { 1 } else { self.lossless.count_ones() }
+    }
 }
 
 /// Marks of egress queues (ECN, RFC 3168), when a frame enters the queue.

@@ -266,6 +266,7 @@ impl EthernetSwitch {
             lossy_alpha_256: 256,
             resume_bytes: 0,
             lossless: 0,
+            pauses_links: false,
             shares: [0; PRIORITIES],
             ecn: None,
             mtu: 9216,

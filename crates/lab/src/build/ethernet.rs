@@ -47,6 +47,12 @@ pub(super) fn switches<'d>(
 
 fn switch(element: &Element<'_>, sink: &mut Sink) -> EthernetSwitch {
     let in_256 = |key, default: f64| (element.number(key).unwrap_or(default).min(1e4) * 256.0).round() as u32;
+    let pauses_links = element.flag("pause");
+    if pauses_links && !element.numbers("pfc").is_empty() {
+        let reason =
+            format!("`{}` has both PFC and the pause of whole links, and a link uses only one of them", element.name);
+        sink.error(CONFLICT, &element.origin("pause"), reason, "leave `pause` or `pfc` out");
+    }
     let mut shares = [0; PRIORITIES];
     for (share, key) in shares.iter_mut().zip(SHARES) {
         *share = element.integer(key).unwrap_or(0);
@@ -61,6 +67,7 @@ fn switch(element: &Element<'_>, sink: &mut Sink) -> EthernetSwitch {
         lossy_alpha_256: in_256("lossy_alpha", 1.0),
         resume_bytes: element.size("resume").unwrap_or(3_072),
         lossless: mask(element.numbers("pfc")),
+        pauses_links,
         shares,
         ecn: ecn(element, sink),
         mtu: element.integer("mtu").unwrap_or(9_216),

@@ -11,7 +11,7 @@ use sanloom_scsi::random::mix;
 use sanloom_transport::tcp::{Ecn, Flags, Segment};
 use sanloom_wire::ether::{EtherHeader, EtherType, MIN_FRAME_BYTES, MacAddr, VlanTag};
 use sanloom_wire::fcip;
-use sanloom_wire::pause::PriorityPause;
+use sanloom_wire::pause::{LinkPause, PriorityPause};
 use sanloom_wire::tcp::{Ipv4Header, MAX_BLOCKS, TcpHeader, TcpOptions, TcpPacket};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -22,8 +22,9 @@ const WHOLE: u16 = 0x4000;
 
 /// Contents of a frame.
 pub(crate) enum Contents<'a> {
-    /// A pause frame: the priorities that it names, and those of them that it stops.
-    Pause { named: u8, stop: u8 },
+    /// A pause frame: the priorities that it names, and those of them that it stops. All of them if
+    /// it is one of the whole link.
+    Pause { named: u8, stop: u8, whole_link: bool },
     /// A frame of FCoE or FIP.
     Fcoe(&'a SeenFrame),
     /// A segment of an FCIP link.
@@ -36,7 +37,7 @@ pub(crate) enum Contents<'a> {
 /// for one whose contents are not kept.
 pub(crate) fn contents<'a>(world: &'a World, packet: &Packet) -> Option<Contents<'a>> {
     if let Some((named, stop)) = packet.paused() {
-        Some(Contents::Pause { named, stop })
+        Some(Contents::Pause { named, stop, whole_link: packet.pauses_link() })
     } else if packet.is_fcoe() {
         world.net.fc.fcoe.seen(packet).map(Contents::Fcoe)
     } else if packet.flow & TUNNEL_FLOWS != 0 {
@@ -68,7 +69,7 @@ pub(super) fn frame(world: &World, vlans: &VlanNumbers, line: u32, packet: &Pack
     let contents = contents(world, packet)?;
     let tag = tag(world, vlans, packet, &contents);
     match &contents {
-        Contents::Pause { named, stop } => pause(line, *named, *stop, &mut out),
+        Contents::Pause { named, stop, whole_link } => pause(line, (*named, *stop), *whole_link, &mut out),
         Contents::Fcoe(seen) => super::fcoe::frame(world, tag, packet, seen, &mut out)?,
         Contents::Tunnel(seen) => segment(tag, packet, &of_tunnel(seen), &mut out),
         Contents::Session(seen) => segment(tag, packet, &of_session(seen), &mut out),
@@ -89,9 +90,14 @@ pub(crate) fn quanta(stop: u8) -> [u16; PRIORITIES] {
 }
 
 /// Appends a pause frame of the sender of a line.
-fn pause(line: u32, named: u8, stop: u8, out: &mut Vec<u8>) {
+fn pause(line: u32, (named, stop): (u8, u8), whole_link: bool, out: &mut Vec<u8>) {
     let [_, a, b, c] = line.to_be_bytes();
-    PriorityPause { named, quanta: quanta(stop) }.emit(MacAddr([0x02, 0, 1, a, b, c]), out);
+    let from = MacAddr([0x02, 0, 1, a, b, c]);
+    let quanta = quanta(stop);
+    match whole_link {
+        true => LinkPause { quanta: quanta[0] }.emit(from, out),
+        false => PriorityPause { named, quanta }.emit(from, out),
+    }
 }
 
 /// A segment and its connection.

@@ -31,7 +31,7 @@ fn direction(view: &View<'_>, [counts, whole]: [&Counts; 2], link: &EthernetLink
     let paused = own.paused_ps.map(|ps| ps.min(view.measured_ps));
     let on_line = own.count.line_bytes();
     let (headroom_bytes, headroom_max_bytes) = match line.to {
-        Station::Switch { switch, port } if lab.ethernet_switches[usize::from(switch)].lossless != 0 => {
+        Station::Switch { switch, port } if lab.ethernet_switches[usize::from(switch)].lossless_priorities() != 0 => {
             let memory = plane.memory(switch);
             let most = (0..PRIORITIES).map(|p| memory.group(port.into(), p).headroom_max_bytes).max();
             (lab.headroom_bytes(switch, link), most.unwrap_or(0))
@@ -48,7 +48,7 @@ fn direction(view: &View<'_>, [counts, whole]: [&Counts; 2], link: &EthernetLink
         throughput_bytes_per_s: per_s(own.count.bytes, view.measured_ps),
         utilisation: ratio(line.time_of(on_line).min(view.measured_ps), view.measured_ps),
         pauses: own.count.pauses,
-        paused_s: (0..PRIORITIES).filter(|p| paused[*p] > 0).map(|p| (p.to_string(), s_of_ps(paused[p]))).collect(),
+        paused_s: line.pauses_by_name(paused).filter(|(_, ps)| *ps > 0).map(|(p, ps)| (p, s_of_ps(ps))).collect(),
         paused_fraction: ratio(paused.into_iter().max().unwrap_or(0), view.measured_ps),
         marked_frames: own.count.marked,
         queue_max_bytes: line.queue_max_bytes(),

@@ -71,12 +71,23 @@ impl Timeline {
                 }
                 ObservedKind::PauseLost => "LOST pause frame".to_owned(),
                 ObservedKind::Stopped { priority, from_ps, until_ps } => {
-                    format!("priority {priority} stopped from {} until {}", at_ns(*from_ps), at_ns(*until_ps))
+                    let what = self.paused(world, item.line, *priority);
+                    format!("{what} stopped from {} until {}", at_ns(*from_ps), at_ns(*until_ps))
                 }
-                ObservedKind::Resumed { priority } => format!("priority {priority} resumed"),
+                ObservedKind::Resumed { priority } => {
+                    format!("{} resumed", self.paused(world, item.line, *priority))
+                }
                 ObservedKind::Light { up } => light(*up).to_owned(),
             };
             self.lines.push(item.at_ps, item.line, text);
+        }
+    }
+
+    /// Returns the name of that which a pause stops at the sender of a line.
+    fn paused(&self, world: &World, line: u32, priority: u8) -> String {
+        match world.net.ethernet.lines()[line as usize].pauses_link {
+            true => "link".to_owned(),
+            false => format!("priority {priority}"),
         }
     }
 
@@ -90,7 +101,11 @@ impl Timeline {
             None => "untagged".to_owned(),
         };
         let told = match &contents {
-            Contents::Pause { named, stop } => Told { what: pause(*named, *stop), ..Told::default() },
+            Contents::Pause { stop: 0, whole_link: true, .. } => Told { what: "resume".to_owned(), ..Told::default() },
+            Contents::Pause { stop, whole_link: true, .. } => {
+                Told { what: format!("pause for {} quanta", ethernet::quanta(*stop)[0]), ..Told::default() }
+            }
+            Contents::Pause { named, stop, .. } => Told { what: pause(*named, *stop), ..Told::default() },
             Contents::Fcoe(seen) => Told {
                 what: format!("{} {}", carrier(seen), self.frame(world, seen)),
                 ids: identify(world, packet),

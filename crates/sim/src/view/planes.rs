@@ -12,6 +12,7 @@ use sanloom_api::view::{
 use sanloom_fc::config::InfinibandNode;
 use sanloom_fc::san::Lab;
 use sanloom_transport::tcp::Connection;
+use std::array::from_fn;
 use std::collections::BTreeMap;
 
 /// Returns a table of the planes.
@@ -65,7 +66,7 @@ fn ethernet(world: &World) -> EthernetView {
         let (tx, rx) = (2 * number + side as u32, 2 * number + 1 - side as u32);
         let [line, reverse] = [tx, rx].map(|line| &plane.lines()[line as usize]);
         let count = line.count();
-        let paused = (0..PRIORITIES).map(|priority| (priority, line.paused_ps(priority, world.net.now())));
+        let paused = line.pauses_by_name(from_fn(|priority| line.paused_ps(priority, world.net.now())));
         let headroom_max_bytes = match line.from {
             ethernet::Station::Switch { switch, port } => {
                 let memory = plane.memory(switch);
@@ -83,7 +84,7 @@ fn ethernet(world: &World) -> EthernetView {
             bytes_sent: count.bytes,
             pauses_sent: count.pauses,
             pauses_received: reverse.count().pauses,
-            paused_s: paused.filter(|(_, ps)| *ps > 0).map(|(p, ps)| (p.to_string(), s_of_ps(ps))).collect(),
+            paused_s: paused.filter(|(_, ps)| *ps > 0).map(|(name, ps)| (name, s_of_ps(ps))).collect(),
             marked_frames: count.marked,
             queued_bytes: (0..PRIORITIES).map(|priority| line.queued_bytes(priority)).sum(),
             queue_max_bytes: line.queue_max_bytes(),

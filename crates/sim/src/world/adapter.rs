@@ -3,8 +3,8 @@
 //!
 //! Each data frame occupies the bus before it leaves, and after it has arrived. Messages of a port
 //! leave in order, so a response waits for the data before it. A command, and any other message of
-//! an initiator, reaches the target when the processor has handled its interrupt. [`others`] has the
-//! ports of iSCSI and SRP, which use the same buses and the same processor.
+//! an initiator, reaches the target when the processor has handled its interrupt. [`others`] has
+//! the ports of iSCSI and SRP, which use the same buses and the same processor.
 
 mod others;
 

@@ -144,6 +144,7 @@ fn switch_plan(lab: &Lab, number: u16, switch: &EthernetSwitch, vlans: &VlanNumb
             resume_bytes: switch.resume_bytes,
         },
         lossless: switch.lossless,
+        pauses_links: switch.pauses_links,
         latency_ps: switch.latency.0,
         cut_through: switch.cut_through,
         ecn: std::array::from_fn(|priority| {

@@ -102,3 +102,24 @@ fn a_capture_changes_no_result() {
     };
     assert!(text(&watched) == text(&plain));
 }
+
+/// A pause of a whole link has its own opcode and one time, and goes to the address of MAC control.
+#[needs("tshark")]
+#[test]
+fn pauses_of_a_link_are_dissected_as_such() {
+    let text = planes::PFC.replace("pfc = 3\n", "pause = true\n");
+    let (file, results) = capture(&text, 1, Window { from_ps: Some(0), until_ps: None });
+    let link = &results.ethernet_links[1];
+    let rows = fields(&file, &["eth.dst", "eth.type", "macc.opcode", "macc.pause_time", "_ws.malformed"]);
+    let pauses: Vec<&Vec<String>> = rows.iter().filter(|row| row[1] == "0x8808").collect();
+    assert_eq!(pauses.len() as u64, link.forward.pauses + link.backward.pauses);
+    let of = |time: &str| {
+        let row = ["01:80:c2:00:00:01", "0x8808", "0x0001", time, ""];
+        pauses.iter().filter(|pause| ***pause == row).count()
+    };
+    let (stops, resumes) = (of("65535"), of("0"));
+    assert!(stops > 0 && resumes > 0 && stops + resumes == pauses.len(), "{stops} {resumes} {pauses:?}");
+    // The array has stopped, whatever its priority; the host never sends as much.
+    assert!(link.forward.paused_s.keys().eq(["link"]) && link.forward.paused_s["link"] > 0.001, "{link:?}");
+    assert!(results.ethernet_switches[0].frames_dropped == 0 && link.backward.headroom_max_bytes == 0, "{results:?}");
+}

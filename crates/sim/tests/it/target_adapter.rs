@@ -210,7 +210,7 @@ fn interrupts_delay_commands_of_iscsi_and_srp_and_adapt_to_the_load() {
         assert!(latency_us(&fixed) > bare + 44.0, "{srp}: {} after {bare}", latency_us(&fixed));
         let adaptive = [&wait[..], &["storage.disk.interrupt.max_frames=8", "storage.disk.interrupt.min_wait=1us"]];
         let adaptive = of(srp, &adaptive.concat());
-        // An acknowledgement of TCP and the command behind it share an interrupt, so the wait grows.
+        // An acknowledgement of TCP and the command behind it share an interrupt: the wait grows.
         let most_us = if srp { bare + 15.0 } else { latency_us(&fixed) };
         assert!(latency_us(&adaptive) <= most_us, "{srp}: {} after {bare}", latency_us(&adaptive));
     }

@@ -115,6 +115,7 @@ fn plan(shape: Shape) -> EthernetPlan {
             resume_bytes: 0,
         },
         lossless: 0,
+        pauses_links: false,
         latency_ps: 700_000,
         cut_through: false,
         ecn: [Some(Ecn { from_bytes: MARK_BYTES, all_bytes: MARK_BYTES, chance: 0 }); PRIORITIES],

@@ -160,7 +160,7 @@ fn validate_switch(lab: &Lab, number: u16, switch: &EthernetSwitch, problems: &m
     let (headrooms, last) = own.fold((0, 0), |(sum, last), (link, end)| {
         (sum + lab.headroom_bytes(number, link), last.max(u64::from(end.port) + 1))
     });
-    let classes = u64::from(switch.lossless.count_ones());
+    let classes = u64::from(switch.lossless_groups());
     let needed = classes * (headrooms + last * switch.reserve_bytes);
     if needed > switch.memory_bytes {
         problems.add(
@@ -349,7 +349,8 @@ fn unconnected(lab: &Lab, problems: &mut Problems) {
 fn headroom(lab: &Lab, problems: &mut Problems) {
     for link in &lab.ethernet_links {
         for (_, switch) in link.switches() {
-            let Some(config) = lab.ethernet_switches.get(usize::from(switch)).filter(|s| s.lossless != 0) else {
+            let Some(config) = lab.ethernet_switches.get(usize::from(switch)).filter(|s| s.lossless_priorities() != 0)
+            else {
                 continue;
             };
             let (given, needed) = (lab.headroom_bytes(switch, link), lab.headroom_needed(switch, link));
@@ -377,14 +378,19 @@ fn headroom(lab: &Lab, problems: &mut Problems) {
 /// Links at whose ends different priorities are lossless.
 fn lossless_ends(lab: &Lab, problems: &mut Problems) {
     for (number, link) in lab.ethernet_links.iter().enumerate() {
-        let masks: Vec<(&str, u8)> = link
-            .switches()
-            .filter_map(|(_, switch)| lab.ethernet_switches.get(usize::from(switch)))
-            .map(|switch| (switch.name.as_str(), switch.lossless))
-            .collect();
-        if let [(one, own), (other, far)] = masks[..]
-            && own != far
-        {
+        let at_ends = link.switches().filter_map(|(_, switch)| lab.ethernet_switches.get(usize::from(switch)));
+        let [one, other] = at_ends.collect::<Vec<_>>()[..] else { continue };
+        let (own, far) = (one.lossless, other.lossless);
+        let (one, other, is_pause) = (&one.name, &other.name, [one.pauses_links, other.pauses_links]);
+        if is_pause[0] != is_pause[1] {
+            let (pauses, ignores) = if is_pause[0] { (one, other) } else { (other, one) };
+            problems.add(
+                ProblemKind::PauseMismatch,
+                link_place(number),
+                format!("`{pauses}` pauses the whole link `{}`, and `{ignores}` ignores such pauses", link.name),
+                "give both switches the same `pause` or the same `pfc`",
+            );
+        } else if !is_pause[0] && own != far {
             problems.add(
                 ProblemKind::PauseMismatch,
                 link_place(number),

@@ -125,7 +125,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
         let VirtualLink { priority, pfc, .. } = path.config;
         for number in switches_of(lab, &way(&mut ways, &path, &interfaces)) {
             let switch = &lab.ethernet_switches[usize::from(number)];
-            let is_lossless = switch.lossless & 1 << priority != 0;
+            let is_lossless = switch.lossless_priorities() & 1 << priority != 0;
             if !is_lossless && known.insert((number, priority, "pfc")) {
                 problems.add(
                     ProblemKind::LossyFcoe,

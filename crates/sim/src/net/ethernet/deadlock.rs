@@ -33,17 +33,21 @@ fn find(plane: &EthernetPlane, now: u64) -> Vec<(u32, u8)> {
 }
 
 /// Returns whether the receiver of a line holds frames of the priority, and all of them are in
-/// queues of `stuck`.
+/// queues of `stuck`. A switch that pauses whole links waits for frames of any priority.
 fn is_held(plane: &EthernetPlane, (number, priority): (u32, u8), stuck: &BTreeSet<(u32, u8)>) -> bool {
     let Station::Switch { switch, port } = plane.lines[number as usize].to else { return false };
+    let state = &plane.switches[usize::from(switch)];
+    let of_group = if state.memory.pauses_links() { 0..PRIORITIES as u8 } else { priority..priority + 1 };
     let mut holds = false;
-    for &tx in plane.switches[usize::from(switch)].tx.iter().filter(|&&tx| tx != u32::MAX) {
-        let frames = plane.lines[tx as usize].egress.frames_of(usize::from(priority));
-        if frames.into_iter().any(|queued| queued.ingress == port) {
-            if !stuck.contains(&(tx, priority)) {
-                return false;
+    for &tx in state.tx.iter().filter(|&&tx| tx != u32::MAX) {
+        for priority in of_group.clone() {
+            let mut frames = plane.lines[tx as usize].egress.frames_of(usize::from(priority));
+            if frames.any(|queued| queued.ingress == port) {
+                if !stuck.contains(&(tx, priority)) {
+                    return false;
+                }
+                holds = true;
             }
-            holds = true;
         }
     }
     holds

@@ -2,7 +2,7 @@
 
 use super::egress::Egress;
 use super::ets::Ets;
-use super::packet::{GAP_BYTES, PREAMBLE_BYTES, Packet, SHORTEST_BYTES};
+use super::packet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, Packet, SHORTEST_BYTES};
 use super::pause::{LONGEST_QUANTA, Pauses, QUANTUM_BITS};
 use crate::net::line::{BusyPeriod, ByteTime};
 use crate::net::queue::NEVER;
@@ -94,6 +94,8 @@ pub struct Line {
     pub errors: LineErrors,
     /// Priorities whose pauses the sender obeys.
     pub obeys: u8,
+    /// True if both ends pause the whole link (IEEE 802.3, annex 31B), not priorities of it.
+    pub pauses_link: bool,
     /// Frames and events are recorded in [`super::EthernetPlane::observed`].
     pub(super) watched: bool,
     /// True if the link is up.
@@ -117,6 +119,7 @@ impl Line {
             entry_bytes: u64::MAX,
             errors: LineErrors::default(),
             obeys: u8::MAX,
+            pauses_link: false,
             watched: false,
             up: true,
             count: LineCount::default(),
@@ -186,5 +189,13 @@ impl Line {
     /// Returns the time for which the sender has been paused in a priority up to `now`, in ps.
     pub fn paused_ps(&self, priority: usize, now: u64) -> u64 {
         self.pauses.paused_ps(priority, now)
+    }
+
+    /// Gives the times of pauses of the priorities their names in results: one for the whole link
+    /// if it is paused as a whole.
+    pub fn pauses_by_name(&self, times_ps: [u64; PRIORITIES]) -> impl Iterator<Item = (String, u64)> {
+        let count = if self.pauses_link { 1 } else { PRIORITIES };
+        let name = move |number: usize| if count == 1 { "link".to_owned() } else { number.to_string() };
+        times_ps.into_iter().take(count).enumerate().map(move |(number, ps)| (name(number), ps))
     }
 }

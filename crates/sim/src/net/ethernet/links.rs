@@ -49,9 +49,13 @@ impl EthernetPlane {
         }
     }
 
-    /// Lets the sender of a line ignore pauses of some priorities, a mask.
+    /// Lets the sender of a line ignore pauses of some priorities, a mask. Pauses of the whole link
+    /// stop it anyway.
     pub fn ignore_pauses(&mut self, line: u32, priorities: u8) {
-        self.lines[line as usize].obeys &= !priorities;
+        let line = &mut self.lines[line as usize];
+        if !line.pauses_link {
+            line.obeys &= !priorities;
+        }
     }
 
     /// Returns the faults of a line.

@@ -3,7 +3,8 @@
 //! A frame of a lossless priority is charged to its *group*, one port and priority at the ingress:
 //! first to the reserve of the group, then to the shared pool while the group holds less than
 //! `alpha` times the free part of the pool, then to the headroom. A group that has passed the
-//! threshold pauses its sender. A frame of another priority is charged to the shared pool, and
+//! threshold pauses its sender. With the pause of whole links, all frames of a port are one group.
+//! A frame of another priority is charged to the shared pool, and
 //! admitted while its egress queue is below its own dynamic threshold (Choudhury and Hahne, Dynamic
 //! Queue Length Thresholds, IEEE/ACM Transactions on Networking 6, 1998).
 
@@ -48,6 +49,8 @@ pub struct Group {
 pub struct Memory {
     plan: MemoryPlan,
     lossless: u8,
+    /// All priorities of a port are one group, that of priority 0.
+    pauses_links: bool,
     groups: Vec<[Group; PRIORITIES]>,
     /// Size of the shared pool.
     pool_bytes: u64,
@@ -71,27 +74,41 @@ pub enum Full {
 }
 
 impl Memory {
-    /// Returns the empty memory of a switch whose `lossless` priorities are paused, not dropped.
-    /// `plan.headroom_bytes` has a value for each port.
+    /// Returns the empty memory of a switch whose `lossless` priorities are paused, not dropped;
+    /// all of them if it pauses whole links. `plan.headroom_bytes` has a value for each port.
     ///
     /// # Errors
     ///
     /// Bytes that are missing, because reserves and headroom exceed the memory.
-    pub fn new(plan: MemoryPlan, lossless: u8) -> Result<Memory, u64> {
+    pub fn new(plan: MemoryPlan, lossless: u8, pauses_links: bool) -> Result<Memory, u64> {
         let ports = plan.headroom_bytes.len();
-        let classes = u64::from(lossless.count_ones());
+        let (lossless, classes) = match pauses_links {
+            true => (u8::MAX, 1),
+            false => (lossless, u64::from(lossless.count_ones())),
+        };
         let set_aside = classes * (plan.headroom_bytes.iter().sum::<u64>() + ports as u64 * plan.reserve_bytes);
         if set_aside > plan.bytes {
             return Err(set_aside - plan.bytes);
         }
         let pool_bytes = plan.bytes - set_aside;
         let groups = vec![[Group::default(); PRIORITIES]; ports];
-        Ok(Memory { plan, lossless, groups, pool_bytes, shared_bytes: 0, held_bytes: 0, max_bytes: 0 })
+        Ok(Memory { plan, lossless, pauses_links, groups, pool_bytes, shared_bytes: 0, held_bytes: 0, max_bytes: 0 })
     }
 
     /// Returns whether the priority is lossless.
     pub fn is_lossless(&self, priority: usize) -> bool {
         self.lossless & 1 << priority != 0
+    }
+
+    /// Returns whether the switch pauses whole links.
+    pub fn pauses_links(&self) -> bool {
+        self.pauses_links
+    }
+
+    /// Returns the group of a priority.
+    #[inline]
+    fn index(&self, priority: usize) -> usize {
+        if self.pauses_links { 0 } else { priority }
     }
 
     /// Returns the memory that a frame takes.
@@ -124,7 +141,8 @@ impl Memory {
         }
         let threshold = self.threshold();
         let headroom = self.plan.headroom_bytes[port];
-        let group = &mut self.groups[port][priority];
+        let index = self.index(priority);
+        let group = &mut self.groups[port][index];
         if group.reserve_bytes + bytes <= self.plan.reserve_bytes {
             group.reserve_bytes += bytes;
         } else if bytes <= free && group.shared_bytes + bytes <= threshold && group.headroom_bytes == 0 {
@@ -157,7 +175,8 @@ impl Memory {
             self.shared_bytes -= bytes;
             return false;
         }
-        let group = &mut self.groups[port][priority];
+        let index = self.index(priority);
+        let group = &mut self.groups[port][index];
         let of_headroom = bytes.min(group.headroom_bytes);
         let of_shared = (bytes - of_headroom).min(group.shared_bytes);
         group.headroom_bytes -= of_headroom;
@@ -171,7 +190,8 @@ impl Memory {
     /// ended.
     pub fn resumes(&mut self, port: usize, priority: usize) -> bool {
         let threshold = self.threshold();
-        let group = &mut self.groups[port][priority];
+        let index = self.index(priority);
+        let group = &mut self.groups[port][index];
         let is_low = group.shared_bytes == 0 || group.shared_bytes + self.plan.resume_bytes <= threshold;
         let ends = group.pauses && group.headroom_bytes == 0 && is_low;
         group.pauses &= !ends;
@@ -180,13 +200,17 @@ impl Memory {
 
     /// Returns the priorities that a port pauses.
     pub fn pausing(&self, port: usize) -> u8 {
+        if self.pauses_links {
+            return if self.groups[port][0].pauses { u8::MAX } else { 0 };
+        }
         let groups = self.groups[port].iter().enumerate();
         groups.filter(|(_, group)| group.pauses).fold(0, |mask, (priority, _)| mask | 1 << priority)
     }
 
-    /// Returns the bytes of a port and priority.
+    /// Returns the bytes of a port and priority; those of all priorities if the switch pauses whole
+    /// links.
     pub fn group(&self, port: usize, priority: usize) -> &Group {
-        &self.groups[port][priority]
+        &self.groups[port][self.index(priority)]
     }
 
     /// Returns the bytes of all frames in memory.
@@ -223,7 +247,7 @@ mod tests {
             lossy_alpha_256: 256,
             resume_bytes: 3_000,
         };
-        Memory::new(plan, 1 << 3).expect("enough memory")
+        Memory::new(plan, 1 << 3, false).expect("enough memory")
     }
 
     #[test]
@@ -277,8 +301,27 @@ mod tests {
     }
 
     #[test]
+    fn all_priorities_of_a_port_are_one_group_if_links_are_paused() {
+        let plan = MemoryPlan { bytes: 100_000, ..memory(10_000).plan };
+        let mut memory = Memory::new(plan, 0, true).expect("enough memory");
+        let mut held = 0;
+        while memory.admit(0, held / 1_000 % 8, 1_000, 0) == Ok(false) {
+            held += 1_000;
+        }
+        // As much as a single lossless priority: its first frame in the headroom pauses the link.
+        assert_eq!((held, memory.pausing(0), memory.pausing(1)), (28_000, u8::MAX, 0));
+        assert_eq!(memory.group(0, 5).headroom_bytes, 1_000);
+        let mut freed = 0;
+        while !memory.free(0, freed / 1_000 % 8, 1_000) {
+            freed += 1_000;
+        }
+        assert_eq!((memory.pausing(0), memory.adds_up()), (0, true));
+        memory.admit(0, 7, 1_000, 0).expect("room");
+    }
+
+    #[test]
     fn reserves_that_exceed_the_memory_are_refused_with_the_missing_bytes() {
         let plan = MemoryPlan { bytes: 27_000, ..memory(10_000).plan };
-        assert_eq!(Memory::new(plan, 1 << 3).err(), Some(1_000));
+        assert_eq!(Memory::new(plan, 1 << 3, false).err(), Some(1_000));
     }
 }

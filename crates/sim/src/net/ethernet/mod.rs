@@ -11,6 +11,11 @@
 //! lines that have become free, or whose pause has ended, send, line by line. Last, pauses that
 //! last are refreshed.
 //!
+//! # Flow control
+//!
+//! A switch pauses priorities (IEEE 802.1Qbb), whole links (IEEE 802.3, annex 31B) or nothing. It
+//! ignores pause frames of the other form, and of priorities that it does not pause itself.
+//!
 //! # Simplifications
 //!
 //! - The memory of a frame is taken when the switch acts on it and freed when it begins to leave.
@@ -97,8 +102,11 @@ pub struct EthernetPlan {
 #[derive(Clone, Debug)]
 pub struct EthernetSwitchPlan {
     pub memory: MemoryPlan,
-    /// Priorities with PFC.
+    /// Priorities with PFC. The ports ignore pauses of other priorities.
     pub lossless: u8,
+    /// True if the ports pause whole links (IEEE 802.3, annex 31B). All priorities are lossless
+    /// then, and `lossless` has no effect.
+    pub pauses_links: bool,
     /// Time from the arrival of a frame until it may leave, in ps.
     pub latency_ps: u64,
     /// True if a frame may leave before its end has arrived.
@@ -224,6 +232,7 @@ impl EthernetPlane {
                 };
                 let mut line = Line::new(from, to, link.byte, link.propagation_ps, Ets::new(shares, longest));
                 line.reaction_ps = link.reaction_ps;
+                (line.obeys, line.pauses_link) = flow_control(&plan.switches, from, to);
                 if let Station::Switch { switch, .. } = to
                     && plan.switches[usize::from(switch)].cut_through
                 {
@@ -234,7 +243,8 @@ impl EthernetPlane {
         }
         let mut switches = Vec::with_capacity(plan.switches.len());
         for ((number, plan), tx) in (0..).zip(plan.switches).zip(tx) {
-            let memory = Memory::new(plan.memory.clone(), plan.lossless).map_err(|missing| (number, missing))?;
+            let memory = Memory::new(plan.memory.clone(), plan.lossless, plan.pauses_links);
+            let memory = memory.map_err(|missing| (number, missing))?;
             switches.push(SwitchState { plan, memory, tx, salt: mix(u64::from(number)) });
         }
         let mut plane = EthernetPlane {
@@ -331,5 +341,20 @@ impl EthernetPlane {
         }
         self.fate.lost += 1;
         *self.lost.entry((line, loss)).or_default() += 1;
+    }
+}
+
+/// Returns the priorities whose pauses the sender of a line obeys, and whether it pauses the whole
+/// link. A switch has its own flow control, and an interface that of the switch at the other end,
+/// as after DCBX and autonegotiation. Two interfaces obey pauses of all priorities.
+fn flow_control(switches: &[EthernetSwitchPlan], from: Station, to: Station) -> (u8, bool) {
+    let switch = |station: Station| match station {
+        Station::Switch { switch, .. } => Some(&switches[usize::from(switch)]),
+        Station::Interface(_) => None,
+    };
+    match switch(from).or_else(|| switch(to)) {
+        Some(plan) if plan.pauses_links => (u8::MAX, true),
+        Some(plan) => (plan.lossless, false),
+        None => (u8::MAX, false),
     }
 }

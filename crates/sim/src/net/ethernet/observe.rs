@@ -48,6 +48,9 @@ impl EthernetPlane {
     /// Records what a pause frame has changed at the sender of a line that is watched.
     #[cold]
     pub(super) fn record_pause(&mut self, line: u32, at_ps: u64, named: u8, stop: u8) {
+        let named = named & self.lines[line as usize].obeys;
+        // One record stands for all priorities of a link.
+        let named = if self.lines[line as usize].pauses_link { named & 1 } else { named };
         for priority in (0..PRIORITIES as u8).filter(|priority| named & 1 << priority != 0) {
             let (from_ps, until_ps) = self.lines[line as usize].pauses.last(priority.into());
             let kind = match stop & 1 << priority {

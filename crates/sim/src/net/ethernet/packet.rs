@@ -37,6 +37,7 @@ const CORRUPT: u8 = 2;
 const ECN_CAPABLE: u8 = 4;
 const CONGESTION: u8 = 8;
 const FCOE: u8 = 16;
+const WHOLE_LINK: u8 = 32;
 
 impl Packet {
     /// Returns a frame. Shorter lengths than [`SHORTEST_BYTES`] are padded.
@@ -80,6 +81,18 @@ impl Packet {
     pub(super) fn pause(named: u8, stop: u8) -> Packet {
         let position = u32::from(named) << 8 | u32::from(stop & named);
         Packet { bytes: SHORTEST_BYTES, position, flags: PAUSE, ..Packet::default() }
+    }
+
+    /// Returns a pause frame of the whole link (IEEE 802.3, annex 31B): the sender of the line
+    /// stops or resumes.
+    pub(super) fn link_pause(stops: bool) -> Packet {
+        let packet = Packet::pause(u8::MAX, if stops { u8::MAX } else { 0 });
+        Packet { flags: packet.flags | WHOLE_LINK, ..packet }
+    }
+
+    /// Returns whether a pause frame is one of the whole link.
+    pub fn pauses_link(&self) -> bool {
+        self.flags & WHOLE_LINK != 0
     }
 
     /// Returns the priorities that a pause frame names and those that it stops; `None` for other

@@ -36,6 +36,7 @@ impl EthernetPlane {
         }
         let packet = on_line.packet;
         if let Some((named, stop)) = packet.paused() {
+            let named = if packet.pauses_link() == self.lines[number as usize ^ 1].pauses_link { named } else { 0 };
             self.pause(events, number ^ 1, named, stop);
             return None;
         }
@@ -184,8 +185,10 @@ impl EthernetPlane {
         }
         let named = line.egress.take_pause();
         if named != 0 {
+            let pauses_link = line.pauses_link;
             let stop = self.pausing(number ^ 1);
-            self.put_on_line(events, number, Packet::pause(named, stop));
+            let packet = if pauses_link { Packet::link_pause(stop != 0) } else { Packet::pause(named, stop) };
+            self.put_on_line(events, number, packet);
         } else {
             match line.egress.next(now, &line.pauses) {
                 Next::Wait(at_ps) => return self.wake_at(events, number, at_ps),

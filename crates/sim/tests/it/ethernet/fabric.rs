@@ -37,6 +37,7 @@ pub fn switch(ports: usize) -> EthernetSwitchPlan {
             resume_bytes: 3_072,
         },
         lossless: 1 << LINK,
+        pauses_links: false,
         latency_ps: 1_000_000,
         cut_through: false,
         ecn: [None; PRIORITIES],

@@ -1,6 +1,7 @@
 //! The Ethernet plane: rates, lossless priorities, shares, marks, paths and deadlocks.
 
 pub mod fabric;
+mod pause;
 pub mod plain;
 pub mod random;
 mod tcp;

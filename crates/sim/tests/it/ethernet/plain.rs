@@ -14,8 +14,18 @@ const NEVER: u64 = u64::MAX;
 /// A frame on a line: a pause frame names the priorities to stop and to resume.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Content {
-    Frame { packet: Packet, is_bad: bool },
-    Pause { named: u8, stop: u8 },
+    Frame {
+        packet: Packet,
+        is_bad: bool,
+    },
+    Pause {
+        named: u8,
+        stop: u8,
+    },
+    /// A pause of all priorities at once, or its end.
+    LinkPause {
+        stops: bool,
+    },
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
@@ -66,6 +76,14 @@ impl Engine {
                     Station::Switch { switch, .. } => plan.switches[usize::from(switch)].longest_bytes,
                     Station::Interface(_) => 9_238,
                 };
+                // The flow control of the switch at the near end, or else of that at the far end.
+                let mut control = (0xff, false);
+                for end in [ends[1], ends[0]] {
+                    if let Station::Switch { switch, .. } = end {
+                        let plan = &plan.switches[usize::from(switch)];
+                        control = (plan.lossless, plan.pauses_links);
+                    }
+                }
                 lines.push(PlainLine {
                     from: ends[0],
                     to: ends[1],
@@ -87,7 +105,8 @@ impl Engine {
                     errors: LineErrors::default(),
                     dice: SplitMix64(mix(plan.seed ^ mix(number))),
                     refresh_ps: NEVER,
-                    obeys: 0xff,
+                    obeys: control.0,
+                    whole: control.1,
                     frames: 0,
                     bytes: 0,
                     pause_frames: 0,
@@ -97,7 +116,8 @@ impl Engine {
         let switches = plan.switches.iter().map(|plan| {
             let mut pool = plan.memory.bytes;
             for priority in 0..8 {
-                if plan.lossless & 1 << priority != 0 {
+                let has_group = if plan.pauses_links { priority == 0 } else { plan.lossless & 1 << priority != 0 };
+                if has_group {
                     pool -=
                         plan.memory.headroom_bytes.iter().map(|bytes| bytes + plan.memory.reserve_bytes).sum::<u64>();
                 }
@@ -188,11 +208,15 @@ impl Engine {
 
     fn arrive(&mut self, number: usize, flying: &Flying) {
         let (packet, is_bad) = match flying.content {
-            Content::Pause { named, stop } => {
+            Content::Pause { .. } | Content::LinkPause { .. } => {
                 let now = self.now;
                 let sender = &mut self.lines[number ^ 1];
                 let longest = 65_535 * 64 * sender.ps_per_byte;
-                let named = named & sender.obeys;
+                let (named, stop) = match flying.content {
+                    Content::Pause { named, stop } if !sender.whole => (named & sender.obeys, stop),
+                    Content::LinkPause { stops } if sender.whole => (0xff, if stops { 0xff } else { 0 }),
+                    _ => (0, 0),
+                };
                 for priority in (0..8).filter(|priority| named & 1 << priority != 0) {
                     let (from, until) = &mut sender.pauses[priority];
                     if stop & 1 << priority == 0 {
@@ -282,14 +306,14 @@ impl Engine {
         let state = &mut self.switches[usize::from(switch)];
         let free = state.free();
         let mut begins_pause = false;
-        if plan.lossless & 1 << priority == 0 {
+        if !plan.pauses_links && plan.lossless & 1 << priority == 0 {
             if bytes > free || queued + bytes > free * u64::from(plan.memory.lossy_alpha_256) / 256 {
                 return self.lose(number, packet, "congestion");
             }
             state.lossy += bytes;
         } else {
             let most = free * u64::from(plan.memory.alpha_256) / 256;
-            let group = state.groups.entry((port, priority)).or_default();
+            let group = state.groups.entry((port, plan.group_of(priority))).or_default();
             if group.reserve + bytes <= plan.memory.reserve_bytes {
                 group.reserve += bytes;
             } else if group.headroom == 0 && bytes <= free && group.shared + bytes <= most {
@@ -345,7 +369,11 @@ impl Engine {
         match self.lines[number].to {
             Station::Interface(interface) => self.storms[usize::from(interface)] | self.busy[usize::from(interface)],
             Station::Switch { switch, port } => {
-                let groups = self.switches[usize::from(switch)].groups.iter();
+                let state = &self.switches[usize::from(switch)];
+                let groups = state.groups.iter();
+                if state.plan.pauses_links {
+                    return if groups.into_iter().any(|(key, group)| key.0 == port && group.pauses) { 0xff } else { 0 };
+                }
                 groups.filter(|(key, group)| key.0 == port && group.pauses).map(|(key, _)| 1 << key.1).sum()
             }
         }
@@ -373,8 +401,12 @@ impl Engine {
         }
         if line.to_name != 0 {
             let named = std::mem::take(&mut line.to_name);
+            let whole = line.whole;
             let stop = self.pausing(number ^ 1) & named;
-            self.put(number, Content::Pause { named, stop });
+            match whole {
+                true => self.put(number, Content::LinkPause { stops: self.pausing(number ^ 1) != 0 }),
+                false => self.put(number, Content::Pause { named, stop }),
+            }
             return true;
         }
         let first: Vec<Option<Waiting>> = (0..8).map(|priority| line.first(priority)).collect();
@@ -401,11 +433,11 @@ impl Engine {
         let state = &mut self.switches[usize::from(switch)];
         let cell = u64::from(state.plan.memory.cell_bytes);
         let mut bytes = u64::from(waiting.packet.bytes).div_ceil(cell) * cell;
-        if state.plan.lossless & 1 << priority == 0 {
+        if !state.plan.pauses_links && state.plan.lossless & 1 << priority == 0 {
             state.lossy -= bytes;
             return;
         }
-        let group = state.groups.entry((port, priority)).or_default();
+        let group = state.groups.entry((port, state.plan.group_of(priority))).or_default();
         for part in [&mut group.headroom, &mut group.shared, &mut group.reserve] {
             let taken = bytes.min(*part);
             *part -= taken;
@@ -421,14 +453,14 @@ impl Engine {
         let now = self.now;
         let line = &mut self.lines[number];
         let bytes = match content {
-            Content::Pause { .. } => 64,
+            Content::Pause { .. } | Content::LinkPause { .. } => 64,
             Content::Frame { packet, .. } => u64::from(packet.bytes),
         };
         let tail_ps = now + (bytes + 8) * line.ps_per_byte + line.cable_ps;
         line.free_ps = now + (bytes + 20) * line.ps_per_byte;
         let mut acts_ps = tail_ps;
         match content {
-            Content::Pause { .. } => line.pause_frames += 1,
+            Content::Pause { .. } | Content::LinkPause { .. } => line.pause_frames += 1,
             Content::Frame { .. } => {
                 line.frames += 1;
                 line.bytes += bytes;
@@ -442,8 +474,8 @@ impl Engine {
             let LineErrors { loss, damage, lateness, late_ps } = line.errors;
             let [is_lost, is_damaged] = [loss, damage].map(|chance| (line.dice.bits() >> 32) < u64::from(chance));
             match &mut content {
-                Content::Pause { .. } if is_lost || is_damaged => return,
-                Content::Pause { .. } => {}
+                Content::Pause { .. } | Content::LinkPause { .. } if is_lost || is_damaged => return,
+                Content::Pause { .. } | Content::LinkPause { .. } => {}
                 Content::Frame { packet, .. } if is_lost => return self.lose(number, *packet, "lost"),
                 Content::Frame { is_bad, .. } => *is_bad |= is_damaged,
             }
@@ -510,12 +542,24 @@ impl Engine {
     }
 
     pub fn group(&self, switch: u16, port: u16, priority: u8) -> PlainGroup {
-        self.switches[usize::from(switch)].groups.get(&(port, priority)).copied().unwrap_or_default()
+        let state = &self.switches[usize::from(switch)];
+        state.groups.get(&(port, state.plan.group_of(priority))).copied().unwrap_or_default()
     }
 
     pub fn queued(&self, line: usize, priority: u8) -> u64 {
         let of = self.lines[line].waiting.iter().filter(|waiting| waiting.packet.priority() == priority);
         of.map(|waiting| u64::from(waiting.packet.bytes)).sum()
+    }
+}
+
+/// Group of memory of a priority.
+trait GroupOf {
+    fn group_of(&self, priority: u8) -> u8;
+}
+
+impl GroupOf for EthernetSwitchPlan {
+    fn group_of(&self, priority: u8) -> u8 {
+        if self.pauses_links { 0 } else { priority }
     }
 }
 
@@ -526,7 +570,8 @@ impl PlainSwitch {
 
     fn ends_pause(&mut self, port: u16, priority: u8) -> bool {
         let most = self.free() * u64::from(self.plan.memory.alpha_256) / 256;
-        let Some(group) = self.groups.get_mut(&(port, priority)) else { return false };
+        let key = (port, self.plan.group_of(priority));
+        let Some(group) = self.groups.get_mut(&key) else { return false };
         let low = group.shared == 0 || group.shared + self.plan.memory.resume_bytes <= most;
         let ends = group.pauses && group.headroom == 0 && low;
         if ends {

@@ -25,11 +25,16 @@ enum Action {
     Errors(u32, LineErrors),
 }
 
-fn draw_switch(dice: &mut SplitMix64, ports: usize, lossless: u8, vlans: bool) -> EthernetSwitchPlan {
+fn draw_switch(
+    dice: &mut SplitMix64,
+    ports: usize,
+    (lossless, pauses_links): (u8, bool),
+    vlans: bool,
+) -> EthernetSwitchPlan {
     let headroom_bytes: Vec<u64> = (0..ports).map(|_| dice.below(12_000)).collect();
     let reserve_bytes = dice.below(3_000);
     let cell_bytes = if dice.chance(30) { 208 } else { 1 };
-    let classes = u64::from(lossless.count_ones());
+    let classes = if pauses_links { 1 } else { u64::from(lossless.count_ones()) };
     let set_aside = classes * (headroom_bytes.iter().sum::<u64>() + ports as u64 * reserve_bytes);
     let ecn = std::array::from_fn(|_| {
         dice.chance(40).then(|| {
@@ -49,6 +54,7 @@ fn draw_switch(dice: &mut SplitMix64, ports: usize, lossless: u8, vlans: bool) -
             resume_bytes: dice.below(4_000),
         },
         lossless,
+        pauses_links,
         latency_ps: dice.below(2_000_000),
         cut_through: dice.chance(30),
         ecn,
@@ -100,7 +106,15 @@ pub fn draw_plan(dice: &mut SplitMix64) -> EthernetPlan {
     });
     let links = links.collect();
     let vlans = dice.chance(20);
-    let switches = ports.iter().map(|&ports| draw_switch(dice, ports.into(), lossless, vlans)).collect();
+    // Some networks pause whole links; in some of them, not all switches do.
+    // A generator of its own, so that the other draws do not depend on it.
+    let mut other = SplitMix64(!dice.0);
+    let (all, most) = (other.chance(25), other.chance(15));
+    let switches = ports.iter().map(|&ports| {
+        let pauses_links = all || (most && other.chance(70));
+        draw_switch(dice, ports.into(), (lossless, pauses_links), vlans)
+    });
+    let switches = switches.collect();
     EthernetPlan { switches, links, interfaces: interfaces as u16, seed: dice.bits() }
 }
 

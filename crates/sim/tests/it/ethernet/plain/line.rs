@@ -42,6 +42,8 @@ pub struct PlainLine {
     pub errors: LineErrors,
     pub(super) dice: SplitMix64,
     pub(super) refresh_ps: u64,
+    /// The sender sends and obeys pauses of the whole link only.
+    pub whole: bool,
     /// Priorities whose pauses the sender obeys.
     pub obeys: u8,
     pub frames: u64,
