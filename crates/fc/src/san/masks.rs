@@ -56,7 +56,8 @@ impl Lab {
     }
 }
 
-/// Returns whether masks hide a LUN from all SRP initiator ports of a host, given by its interfaces.
+/// Returns whether masks hide a LUN from all SRP initiator ports of a host, which are those of its
+/// interfaces.
 pub(super) fn is_hidden_over_srp(lab: &Lab, interfaces: &[u16], target: &Target) -> bool {
     let Masking::Listed(listed) = lab.masking(target.storage) else { return false };
     let sees = |interface: &u16| {
