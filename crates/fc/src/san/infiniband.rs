@@ -127,15 +127,6 @@ impl Lab {
         link.blocks.or(of_node).unwrap_or(256)
     }
 
-    /// Service level of the packets that the IPoIB interfaces of a node send; `None` without IPoIB.
-    pub fn ipoib_level(&self, node: InfinibandNode) -> Option<u8> {
-        let of_srp = match node {
-            InfinibandNode::Host(host) => self.hosts.get(usize::from(host)).map_or(0, |host| host.srp.level),
-            InfinibandNode::Storage(_) | InfinibandNode::Switch(_) => 0,
-        };
-        Some(self.infiniband.ipoib.nodes.get(&node)?.level.unwrap_or(of_srp))
-    }
-
     /// Name of the node at an end of an InfiniBand link.
     pub fn infiniband_node_name(&self, node: InfinibandNode) -> &str {
         let name = match node {
@@ -145,6 +136,15 @@ impl Lab {
         };
         name.map_or("?", String::as_str)
     }
+}
+
+/// Service level of the packets that the IPoIB interfaces of a node send; `None` without IPoIB.
+pub fn ipoib_level(lab: &Lab, node: InfinibandNode) -> Option<u8> {
+    let of_srp = match node {
+        InfinibandNode::Host(host) => lab.hosts.get(usize::from(host)).map_or(0, |host| host.srp.level),
+        InfinibandNode::Storage(_) | InfinibandNode::Switch(_) => 0,
+    };
+    Some(lab.infiniband.ipoib.nodes.get(&node)?.level.unwrap_or(of_srp))
 }
 
 /// Group of each InfiniBand link: links of one group are joined by switches. Groups are numbered by

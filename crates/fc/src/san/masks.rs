@@ -34,16 +34,6 @@ impl Lab {
             && !own.is_some_and(|luns| luns.iter().any(|map| map.lun == target.lun))
     }
 
-    /// Returns whether masks hide a LUN from all SRP initiator ports of a host.
-    pub(super) fn is_hidden_over_srp(&self, interfaces: &[u16], target: &Target) -> bool {
-        let Masking::Listed(listed) = self.masking(target.storage) else { return false };
-        let sees = |interface: &u16| {
-            let own = listed.get(&InitiatorName::Srp(Box::new(srp_initiator_port(*interface))));
-            own.is_some_and(|luns| luns.iter().any(|map| map.lun == target.lun))
-        };
-        listed.keys().any(|name| matches!(name, InitiatorName::Srp(_))) && !interfaces.iter().any(sees)
-    }
-
     /// LUNs of a storage system that the workloads of a host use; all of them in a lab without
     /// workloads.
     pub fn luns_in_use(&self, host: u16, storage: u16) -> BTreeSet<u16> {
@@ -64,6 +54,17 @@ impl Lab {
         let is_here = |target: &&Target| target.storage == storage;
         workloads.flat_map(|workload| &workload.targets).filter(is_here).map(|target| target.lun).collect()
     }
+}
+
+/// Returns whether masks hide a LUN from all SRP initiator ports of a host, which are those of its
+/// interfaces.
+pub(super) fn is_hidden_over_srp(lab: &Lab, interfaces: &[u16], target: &Target) -> bool {
+    let Masking::Listed(listed) = lab.masking(target.storage) else { return false };
+    let sees = |interface: &u16| {
+        let own = listed.get(&InitiatorName::Srp(Box::new(srp_initiator_port(*interface))));
+        own.is_some_and(|luns| luns.iter().any(|map| map.lun == target.lun))
+    };
+    listed.keys().any(|name| matches!(name, InitiatorName::Srp(_))) && !interfaces.iter().any(sees)
 }
 
 /// LUNs of a storage system that a host uses over the same HBAs.

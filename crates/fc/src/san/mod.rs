@@ -34,7 +34,7 @@ pub use dark::{ethernet_links_down_at_start, infiniband_links_down_at_start};
 pub use ethernet::{EthernetInterface, IscsiPaths};
 pub use fcoe::{FcoePath, ethernet_node, fcoe_paths, fcoe_paths_without, virtual_rates};
 pub use gateways::{Behind, behind, gateways, hosts_of_gateway, is_gateway, iscsi_back_end};
-pub use infiniband::{InfinibandInterface, SrpPaths};
+pub use infiniband::{InfinibandInterface, SrpPaths, ipoib_level};
 pub use ipoib::{IpPaths, IpWay};
 pub use join::{JoinEnd, Joined, Obstacle, join};
 pub use masks::LunGroup;

@@ -151,8 +151,8 @@ problem_kinds! {
     /// Advice: the subnet manager cannot route the subnet with the engine of the lab, or the engine
     /// leaves interfaces without a path.
     RefusedRouting = "refused-routing",
-    /// Advice: packets of a service level in use never leave a port, because their lane has no weight
-    /// there or does not exist.
+    /// Advice: packets of a service level in use never leave a port, because their lane has no
+    /// weight there or does not exist.
     StarvedLane = "starved-lane",
     /// Advice: the headroom of an Ethernet switch does not cover what arrives after a pause.
     SmallHeadroom = "small-headroom",

@@ -38,8 +38,8 @@ pub(super) fn build(
 }
 
 /// Returns the initiator names of a text: an explicit name, the names of all ports of a host, or
-/// that of one port. A host that uses iSCSI, or has no link, has its iSCSI name beside them, and a host with
-/// InfiniBand interfaces their SRP initiator ports.
+/// that of one port. A host that uses iSCSI, or has no link, has its iSCSI name beside them, and a
+/// host with InfiniBand interfaces their SRP initiator ports.
 fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<InitiatorName> {
     let kind = text.get(..4).unwrap_or_default();
     if ISCSI.iter().any(|one| kind.eq_ignore_ascii_case(one)) {

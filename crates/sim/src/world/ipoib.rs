@@ -5,7 +5,7 @@ use crate::infiniband::Endpoint;
 use crate::iscsi::{AdapterPlan, IscsiPlan, RouterPlan};
 use crate::tcp::{IpoibInterface, IpoibPlan};
 use sanloom_fc::config::{EthernetNode, InfinibandNode, IpoibMode};
-use sanloom_fc::san::{InfinibandInterface, IpPaths, Lab};
+use sanloom_fc::san::{InfinibandInterface, IpPaths, Lab, ipoib_level};
 use sanloom_transport::infiniband::partition::PKey;
 
 /// Adds the interfaces of InfiniBand behind those of Ethernet, and the routers of a lab.
@@ -15,7 +15,7 @@ pub(super) fn add(lab: &Lab, paths: &IpPaths<'_>, plan: &mut IscsiPlan, adapter:
     }
     let interface = |(number, interface): (u16, &InfinibandInterface)| {
         let ipoib = paths.ipoib(interface.end.node)?;
-        let level = lab.ipoib_level(interface.end.node)?;
+        let level = ipoib_level(lab, interface.end.node)?;
         Some(IpoibInterface {
             at: Endpoint { interface: number, key: PKey(0x8000 | ipoib.partition), level },
             is_connected: ipoib.mode == IpoibMode::Connected,

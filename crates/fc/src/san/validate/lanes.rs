@@ -2,7 +2,7 @@
 
 use super::Problems;
 use crate::config::{DISCARDED_LANE, InfinibandNode, LaneSettings, MAX_LANE_WEIGHTS};
-use crate::san::{Lab, Place, ProblemKind, Section};
+use crate::san::{Lab, Place, ProblemKind, Section, ipoib_level};
 use std::collections::BTreeMap;
 
 /// Limit on the warnings about lanes.
@@ -52,7 +52,7 @@ fn levels_in_use(lab: &Lab) -> BTreeMap<u8, String> {
         true
     });
     for interface in lab.infiniband_interfaces() {
-        if let Some(level) = lab.ipoib_level(interface.end.node) {
+        if let Some(level) = ipoib_level(lab, interface.end.node) {
             let name = lab.infiniband_node_name(interface.end.node);
             levels.entry(level).or_insert_with(|| format!("IPoIB of `{name}`"));
         }

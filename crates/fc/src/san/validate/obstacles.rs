@@ -61,6 +61,7 @@ impl Obstacle {
     /// Returns the reason and the remedy, for hosts that meet the same obstacle.
     pub(super) fn describe(&self, lab: &Lab, hosts: &[u16]) -> (String, String) {
         let plural = if hosts.len() == 1 { "" } else { "s" };
+        let uses = if hosts.len() == 1 { "uses" } else { "use" };
         let hosts = names(hosts.iter().map(|host| node_name(lab, Node::Host(*host))));
         let name = |storage: &u16| node_name(lab, Node::Storage(*storage));
         match self {
@@ -86,7 +87,7 @@ impl Obstacle {
             ),
             Obstacle::Partition(storage, partition) => (
                 format!(
-                    "the SRP target of `{}` refuses host{plural} {hosts}, which use partition {partition}: it is in {}",
+                    "the SRP target of `{}` refuses host{plural} {hosts}, which {uses} partition {partition}: it is in {}",
                     name(storage),
                     self.partitions(lab)
                 ),

@@ -8,7 +8,7 @@ use super::fabric::node_name;
 use super::gateways::check_gateways;
 use super::obstacles::Obstacle;
 use crate::config::{InfinibandNode, Node, Target, Workload};
-use crate::san::masks::Masks;
+use crate::san::masks::{Masks, is_hidden_over_srp};
 use crate::san::{IpPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,7 +182,7 @@ fn check_masks(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Place
             let own = access.srp.interfaces_of(InfinibandNode::Host(host));
             (over_iscsi || over_srp)
                 && (!over_iscsi || lab.is_hidden_over_iscsi(host, target))
-                && (!over_srp || lab.is_hidden_over_srp(own, target))
+                && (!over_srp || is_hidden_over_srp(lab, own, target))
         };
         let targets: BTreeSet<Target> = workload.targets.iter().filter(is_hidden).copied().collect();
         if !targets.is_empty() {
