@@ -41,7 +41,11 @@ const clock = (time) => new Date(Number(time / 1000000n)).toISOString().slice(11
 
 export function packets(app) {
   const port = el("input", { id: "packet-port", value: app.params().get("port") ?? "", list: "names" });
-  const filter = el("input", { type: "search", value: app.params().get("filter") ?? "", input: () => { app.set({ filter: filter.value }); draw(); } });
+  const filter = el("input", { type: "search", value: app.params().get("filter") ?? "", input: () => { app.set({ filter: filter.value }); clearTimeout(later); later = setTimeout(compare, 300); } });
+  // A filter with an operator is an expression of injected faults; other texts are searched.
+  const expression = () => (/[=<>]/.test(filter.value) ? filter.value.trim() : "");
+  const fault = el("p", { class: "error", role: "alert" });
+  let later = 0;
   const status = el("p", { role: "status", class: "note" }, "Choose a port or link.");
   const body = el("tbody");
   const tree = el("div");
@@ -57,14 +61,41 @@ export function packets(app) {
     requestAnimationFrame(() => {
       dirty = false;
       const wanted = filter.value.toLowerCase();
-      const found = wanted ? ring.filter((packet) => packet.summary?.toLowerCase().includes(wanted)) : ring;
+      const asked = expression();
+      const found = asked ? ring.filter((packet) => packet.asked === asked && packet.matches) : wanted ? ring.filter((packet) => packet.summary?.toLowerCase().includes(wanted)) : ring;
       put(body, ...found.slice(-200).map((packet) => el("tr", {}, el("td", {}, clock(packet.time)), el("td", { class: "n" }, packet.bytes.length), el("td", {}, el("button", { type: "button", click: () => open(packet) }, packet.summary ?? "not decoded")))));
     });
   }
   async function decode(some) {
-    const answers = await post("decode", { link_type: some[0].link, frames: some.map((packet) => hex(packet.bytes)) });
-    answers.frames.forEach((answer, i) => { some[i].summary = answer.summary; some[i].fields = answer.fields; });
+    const asked = expression();
+    const captured = { link_type: some[0].link, frames: some.map((packet) => hex(packet.bytes)) };
+    let answers;
+    try {
+      answers = await post("decode", asked ? { ...captured, filter: asked } : captured);
+    } catch (error) {
+      if (!asked || error.status !== 400) throw error;
+      // Packets are decoded without an expression that is not valid.
+      fault.textContent = error.message;
+      answers = await post("decode", captured);
+    }
+    answers.frames.forEach((answer, i) => Object.assign(some[i], { matches: undefined }, answer, { asked }));
     draw();
+  }
+  /** Compares all packets with a new expression, the newest first. */
+  async function compare() {
+    const asked = expression();
+    draw();
+    if (!asked) { fault.textContent = ""; return; }
+    try {
+      await post("decode", { link_type: 1, frames: [], filter: asked });
+      for (let end = ring.length; end > 0 && expression() === asked; end -= 500) {
+        const some = ring.slice(Math.max(0, end - 500), end).filter((packet) => packet.asked !== asked);
+        if (some.length) await decode(some);
+      }
+      if (expression() === asked) fault.textContent = "";
+    } catch (error) {
+      if (expression() === asked) fault.textContent = error.message;
+    }
   }
   /** Decodes at most 200 packets per second; the others are decoded when they are opened. */
   const timer = setInterval(() => { const some = waiting.splice(0).slice(-200); if (some.length) decode(some).catch(() => {}); }, 1000);
@@ -114,5 +145,5 @@ export function packets(app) {
   const leave = () => stop?.abort();
   addEventListener("pagehide", leave);
   app.leave.push(() => { leave(); clearInterval(timer); removeEventListener("pagehide", leave); });
-  return el("div", {}, section("Packets", el("form", { class: "bar", submit: read }, el("label", {}, "Port or link, such as sw1:0 ", port), start, halt, save, el("label", {}, "Filter ", filter)), status, el("div", { class: "scroll" }, el("table", { "aria-label": "Packets" }, el("thead", {}, el("tr", {}, el("th", {}, "Time"), el("th", {}, "Length"), el("th", {}, "Frame"))), body))), section("Frame", el("div", { class: "beside" }, tree, bytes)));
+  return el("div", {}, section("Packets", el("form", { class: "bar", submit: read }, el("label", {}, "Port or link, such as sw1:0 ", port), start, halt, save, el("label", {}, "Filter: a text, or an expression such as fcp == CMND ", filter)), fault, status, el("div", { class: "scroll" }, el("table", { "aria-label": "Packets" }, el("thead", {}, el("tr", {}, el("th", {}, "Time"), el("th", {}, "Length"), el("th", {}, "Frame"))), body))), section("Frame", el("div", { class: "beside" }, tree, bytes)));
 }

@@ -93,7 +93,9 @@ export function rowsOf(view) {
   if (list.length && list.every((row) => row.adapter && Array.isArray(row.ports))) {
     return list.flatMap(({ ports, ...row }) => ports.map((port) => ({ ...row, ...port, supported_speeds: (port.supported_speeds ?? []).join(" ") })));
   }
-  return list.map((row) => Object.fromEntries(Object.entries(row).map(([key, value]) => [key, key === "credits" ? value.join(" of ") : value])));
+  // Errors of a port are columns of their own.
+  const open = ({ errors, ...row }) => ({ ...row, ...errors });
+  return list.map(open).map((row) => Object.fromEntries(Object.entries(row).map(([key, value]) => [key, key === "credits" ? value.join(" of ") : value])));
 }
 
 /** A table of the fabric that reads itself again. `list`: the name of the list, if the view has several. */
@@ -224,6 +226,12 @@ function capturing(app, of) {
   return section("Capture", el("div", { class: "bar" }, el("button", { type: "button", disabled: !may, click: () => app.go({ view: "packets", port: of }) }, "Packets"), may ? el("a", { href: capture, download: `${of}.pcapng` }, "Capture to a file") : null), el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", { tabindex: 0 }, `curl -s ${location.origin}${capture} | wireshark -k -i -`));
 }
 
+/** Rows of the table of a network of Ethernet or InfiniBand, which only a simulation has. */
+const ofPlane = (app, plane, keep, list = "ports") => section(list === "ports" ? `${NAMES[plane]} ports` : NAMES[plane], tableOf(app, plane, keep, undefined, list));
+
+/** Networks of Ethernet and InfiniBand among some links. */
+const planesOf = (links) => ["ethernet", "infiniband"].filter((plane) => links.some((link) => link.plane === plane));
+
 export function objectView(app) {
   const name = app.params().get("name") ?? "";
   if (!app.store.state) {
@@ -240,7 +248,7 @@ export function objectView(app) {
     const of = app.graph.links.find((one) => one.ends.includes(name));
     const status = el("p", {});
     const tell = () => {
-      const word = app.store.portStatus(name);
+      const word = app.store.portStatus(name) ?? (of?.plane ? app.store.ends(of)[of.ends[0] === name ? 0 : 1] : undefined);
       status.className = word ?? "note";
       const i = app.store.portIndex.get(name);
       const other = of && of.ends[of.ends[0] === name ? 1 : 0];
@@ -251,26 +259,36 @@ export function objectView(app) {
     app.on("state", tell);
     parts.push(section(`Port ${name}`, status, app.store.portIndex.has(name) ? spark(app, name) : null));
     if (app.store.portIndex.has(name)) parts.push(portActions(app, name), capturing(app, name));
-    parts.push(section("Logins at the port", tableOf(app, "flogi", (row) => row.port === name)));
-    parts.push(section("Counters of the port", tableOf(app, "ports", (row) => row.port === name)));
+    const own = planesOf(of ? [of] : []);
+    if (own.length) {
+      parts.push(section("Two hops", hops(app, node)), ...own.map((plane) => ofPlane(app, plane, (row) => row.port === name)));
+    } else {
+      parts.push(section("Logins at the port", tableOf(app, "flogi", (row) => row.port === name)));
+      parts.push(section("Counters of the port", tableOf(app, "ports", (row) => row.port === name)));
+    }
   } else if (link) {
     parts.push(section(`Link ${name}`, linkTable(app, [link]), ...link.ends.filter((end) => app.store.portIndex.has(end)).map((end) => el("div", {}, el("h3", {}, object(end)), spark(app, end)))));
-    parts.push(capturing(app, name));
+    if (planesOf([link]).length) parts.push(section("Two hops", hops(app, nodeOf(link.ends[0]))), ofPlane(app, link.plane, (row) => row.link === name));
+    else parts.push(capturing(app, name));
   } else {
     const members = shape.members && shape.label === node ? shape.members : null;
     parts.push(section(members ? shape.label : `${shape.kind} ${node}`, el("p", { class: "note" }, members ? shape.tooltip : `${shape.tooltip}`), members ? el("p", {}, members.slice(0, 500).map((member) => [object(member), " "])) : hops(app, node)));
-    if (shape.kind === "switch" && !members) {
+    const links = (members ?? [node]).flatMap((of) => linksOf(app.graph, of));
+    const own = planesOf(links);
+    const fibre = shape.kind === "switch" && !members && !own.length;
+    if (fibre) {
       const strip = el("ul", { class: "strip", "aria-label": "Ports" });
       const fill = () => put(strip, ...(app.store.state?.port ?? []).map((of, i) => [of, i]).filter(([of]) => nodeOf(of) === node).map(([of, i]) => el("li", {}, object(of, of.slice(node.length + 1), { class: app.store.status(i), title: `${of} ${app.store.status(i)}, to ${app.store.state.attached[i]}`, "aria-label": `${of} ${app.store.status(i)}` }))));
       fill();
       app.on("state", fill);
       parts.push(section("Ports", strip));
     }
-    const links = (members ?? [node]).flatMap((of) => linksOf(app.graph, of));
     parts.push(section("Links", linkTable(app, links)));
-    if (shape.kind === "switch" && !members) parts.push(section("Logins", tableOf(app, "flogi", (row) => nodeOf(row.port) === node)), section("Counters", tableOf(app, "counters", (row) => row.of === node || nodeOf(row.of) === node)));
+    if (shape.kind === "switch" && own.includes("ethernet")) parts.push(ofPlane(app, "ethernet", (row) => row.switch === node, "switches"));
+    own.forEach((plane) => parts.push(ofPlane(app, plane, (row) => (members ?? [node]).includes(nodeOf(row.port)))));
+    if (fibre) parts.push(section("Logins", tableOf(app, "flogi", (row) => nodeOf(row.port) === node)), section("Counters", tableOf(app, "counters", (row) => row.of === node || nodeOf(row.of) === node)));
     if (shape.kind === "storage") parts.push(section("LUNs", tableOf(app, "luns", (row) => (members ?? [node]).includes(row.storage))));
-    if (shape.kind !== "switch") parts.push(section("Ports", tableOf(app, "nodes", (row) => (members ?? [node]).includes(row.node))));
+    if (shape.kind !== "switch" && links.some((link) => !planesOf([link]).length)) parts.push(section("Ports", tableOf(app, "nodes", (row) => (members ?? [node]).includes(row.node))));
   }
   const related = (event) => event.object === name || nodeOf(event.object) === name;
   const rows = () => app.store.log.filter(related).reverse().map((event) => ({ time: time(event), object: event.object, event: event.text }));

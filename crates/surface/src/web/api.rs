@@ -114,8 +114,8 @@ pub fn permission(request: &control::Request) -> Role {
 fn decoded_frames(body: &[u8]) -> Response<Bytes> {
     match parse(body) {
         Ok(captured) => match decode::decode(&captured) {
-            Some(decoded) => json(StatusCode::OK, &decoded),
-            None => failed(StatusCode::BAD_REQUEST, "the request has more than 500 frames; split it"),
+            Ok(decoded) => json(StatusCode::OK, &decoded),
+            Err(reason) => failed(StatusCode::BAD_REQUEST, &reason),
         },
         Err(response) => *response,
     }

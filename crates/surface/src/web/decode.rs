@@ -1,5 +1,6 @@
 //! Frames as lists of fields, for the packets view: `POST /api/v1/decode`.
 
+use sanloom_api::inject::{self, Direction, Matcher, Seen};
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::ether::{EtherHeader, EtherType};
 use sanloom_wire::fcoe::{Fcoe, HEAD_BYTES};
@@ -31,6 +32,9 @@ pub struct Captured {
     link_type: u16,
     /// Bytes of each frame as hexadecimal digits.
     frames: Vec<String>,
+    /// Expression of [`sanloom_api::inject`] that the frames are compared with.
+    #[serde(default)]
+    filter: Option<String>,
 }
 
 /// The frames with their fields, in the same order.
@@ -45,6 +49,9 @@ struct DecodedFrame {
     /// One line.
     summary: String,
     fields: Vec<Field>,
+    /// True if the frame matches the filter; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<bool>,
 }
 
 /// A field with the positions of its bytes.
@@ -58,11 +65,50 @@ struct Field {
     until: usize,
 }
 
-/// Decodes the frames. Returns `None` if there are too many.
-pub fn decode(captured: &Captured) -> Option<Decoded> {
-    let frames = || captured.frames.iter().map(|text| bytes(text).unwrap_or_default());
-    let decoded = || frames().map(|frame| one(captured.link_type, &frame)).collect();
-    (captured.frames.len() <= MAX_FRAMES).then(|| Decoded { frames: decoded() })
+/// Decodes the frames.
+///
+/// # Errors
+/// There are too many frames, or the filter is not valid.
+pub fn decode(captured: &Captured) -> Result<Decoded, String> {
+    if captured.frames.len() > MAX_FRAMES {
+        return Err(format!("the request has more than {MAX_FRAMES} frames; split it"));
+    }
+    let filter =
+        captured.filter.as_deref().map(str::parse::<Matcher>).transpose().map_err(|error| error.to_string())?;
+    if filter.as_ref().is_some_and(names_direction) {
+        return Err("the direction of a captured frame is not known; compare s_id or d_id instead".to_owned());
+    }
+    let frames = captured.frames.iter().map(|text| bytes(text).unwrap_or_default());
+    let decoded = frames.map(|frame| {
+        let mut decoded = one(captured.link_type, &frame);
+        decoded.matches = filter.as_ref().map(|filter| matches(captured.link_type, &frame, filter));
+        decoded
+    });
+    Ok(Decoded { frames: decoded.collect() })
+}
+
+fn names_direction(matcher: &Matcher) -> bool {
+    match matcher {
+        Matcher::All(list) | Matcher::Any(list) => list.iter().any(names_direction),
+        Matcher::Not(one) => names_direction(one),
+        Matcher::Is(comparison) => comparison.field == inject::Field::Direction,
+    }
+}
+
+/// Returns whether the bytes have a frame of Fibre Channel that the filter matches.
+fn matches(link_type: u16, bytes: &[u8], filter: &Matcher) -> bool {
+    let frame = match link_type {
+        LINKTYPE_FC_2_WITH_FRAME_DELIMS => bytes.get(WORD..bytes.len().saturating_sub(2 * WORD)),
+        LINKTYPE_ETHERNET => (EtherHeader::parse(bytes).ok())
+            .filter(|(header, _)| header.ether_type == EtherType::FCOE)
+            .and_then(|(_, rest)| Some(Fcoe::parse(rest).ok()?.frame)),
+        _ => None,
+    };
+    frame.is_some_and(|frame| {
+        let payload = frame.get(HEADER_BYTES..).unwrap_or_default();
+        Header::parse(frame)
+            .is_ok_and(|header| filter.holds(&Seen { direction: Direction::In, header: &header, payload }))
+    })
 }
 
 fn bytes(text: &str) -> Option<Vec<u8>> {
@@ -305,7 +351,7 @@ mod tests {
     fn a_field_names_its_value_and_its_bytes() {
         // SOFi3, an FCP command without its payload, CRC, EOFt.
         let text = "bcb55656 06010200 00010100 08290000 01000000 8001ffff 00000000 00000000 bc957575".replace(' ', "");
-        let captured = Captured { link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS, frames: vec![text] };
+        let captured = Captured { link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS, frames: vec![text], filter: None };
         let decoded = decode(&captured).unwrap();
         let field = |name: &str| decoded.frames[0].fields.iter().find(|field| field.name == name).unwrap();
         assert_eq!((field("D_ID").value.as_str(), field("D_ID").from, field("D_ID").until), ("010200", 5, 8));
@@ -316,8 +362,8 @@ mod tests {
 
     /// Returns the summary of a frame, and its fields as texts.
     fn read(link_type: u16, text: &str) -> (String, Vec<(&'static str, String)>) {
-        let captured = Captured { link_type, frames: vec![text.replace(' ', "")] };
-        let DecodedFrame { summary, fields } = decode(&captured).unwrap().frames.remove(0);
+        let captured = Captured { link_type, frames: vec![text.replace(' ', "")], filter: None };
+        let DecodedFrame { summary, fields, .. } = decode(&captured).unwrap().frames.remove(0);
         (summary, fields.into_iter().map(|field| (field.name, field.value)).collect())
     }
 
@@ -355,12 +401,30 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_is_an_expression_of_injected_faults() {
+        let found = |link_type, text: &str, filter: &str| {
+            let captured = Captured { link_type, frames: vec![text.replace(' ', "")], filter: Some(filter.to_owned()) };
+            decode(&captured).map(|decoded| decoded.frames[0].matches)
+        };
+        let fc = LINKTYPE_FC_2_WITH_FRAME_DELIMS;
+        assert_eq!(found(fc, FCP, "fcp == CMND && d_id == 010200"), Ok(Some(true)));
+        assert_eq!(found(fc, FCP, "fcp == CMND && d_id == 010201"), Ok(Some(false)));
+        assert_eq!(found(LINKTYPE_ETHERNET, READ, "!(fcp == CMND)"), Ok(Some(false)), "no frame of Fibre Channel");
+        assert!(found(fc, FCP, "fcp = CMND").is_err_and(|error| error.contains("operator")));
+        assert!(found(fc, FCP, "!(direction == in)").is_err_and(|error| error.contains("s_id")));
+    }
+
+    #[test]
     fn every_prefix_of_a_frame_is_decoded_without_a_panic() {
         let fcoe = "0efd00010202 0efd00010101 8906 00000000000000000000000000 2e".to_owned() + &"06".repeat(60);
         for text in [&fcoe, FIP, PFC, READ, FCP].map(|text| text.replace(' ', "")) {
             for length in 0..text.len() {
                 for link_type in [0, LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS] {
-                    let captured = Captured { link_type, frames: vec![text[..length].to_owned()] };
+                    let captured = Captured {
+                        link_type,
+                        frames: vec![text[..length].to_owned()],
+                        filter: Some("fcp == CMND".to_owned()),
+                    };
                     assert_eq!(decode(&captured).unwrap().frames.len(), 1);
                 }
             }

@@ -327,3 +327,62 @@ fn a_finished_run_has_a_time_line_with_its_faults_and_is_compared_with_another()
     is_accessible(&mut browser, "all results");
     browser.no_complaints();
 }
+
+/// A lab of Ethernet and InfiniBand: the map of a finished run over time, and the objects of a
+/// simulation that runs.
+#[needs("chromium")]
+#[test]
+fn links_of_ethernet_and_infiniband_have_samples_over_time_and_views_of_their_own() {
+    let folder = Folder::new("page-planes");
+    let lab = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/ipoib-gateway.toml");
+    let json = folder.path("run.json");
+    let mut sim = Command::new(SANLOOM);
+    // The run ends with the last requests, so its last step is almost idle.
+    sim.args(["sim", "--quiet", "--no-report", "--no-remedies", "--set", "run.stop_issuing=500ms"]);
+    let sim = sim.arg(format!("--json={json}")).arg(&lab).stderr(Stdio::null()).status().unwrap();
+    assert!(sim.code().is_some_and(|code| code <= 1), "{sim}");
+    let mut view = Command::new(SANLOOM);
+    view.args(["view", &json, &json, "--at", "127.0.0.1:0"]).stderr(Stdio::piped());
+    let mut view = Serving(view.spawn().unwrap());
+    let mut lines = BufReader::new(view.0.stderr.take().unwrap()).lines();
+    let url = lines.find_map(|line| Some(line.ok()?.split_once("The page is at ")?.1.split(';').next()?.to_owned()));
+    let url = url.unwrap();
+    let mut browser = Browser::start("planes");
+    let busy = |link: &str| {
+        format!(
+            "Number([...document.querySelectorAll('table[aria-label=\"Links at this time\"] tbody tr')]\
+             .find((row) => row.cells[0].innerText === '{link}').cells[3].innerText)"
+        )
+    };
+    for link in ["direct-lan.backward", "server-ib1.backward"] {
+        browser.open(&format!("{url}?t=0.3"));
+        browser.wait(&format!("{} > 0.01", busy(link)));
+        browser.open(&format!("{url}?t=0.5"));
+        browser.wait(&format!("{} < 0.01", busy(link)));
+    }
+    browser.open(&format!("{url}?view=object&name=server-ib1"));
+    browser.wait("document.querySelectorAll('.charts figure').length === 1");
+    browser.no_complaints();
+
+    // Only a simulation can use the addresses of the example.
+    let mut instance = Instance::start("page-planes-live", &two_disks("[switch.sw1]\n", "sw1"));
+    instance.stop();
+    instance.write("lab.toml", &std::fs::read_to_string(&lab).unwrap());
+    instance.up(&["--simulated", "--web", "127.0.0.1:0", "--web-open"]);
+    let url = instance.page_url();
+    for (name, centre, table) in [
+        ("lan%3A0", "lan", "Ethernet ports"),
+        ("server%3Aib0", "server", "InfiniBand ports"),
+        ("lan", "lan", "Ethernet switches"),
+        ("ib1", "ib1", "InfiniBand ports"),
+        ("direct-lan", "direct", "Ethernet ports"),
+    ] {
+        browser.open(&format!("{url}?view=object&name={name}"));
+        browser.wait(&format!("document.querySelector('svg.hops .centre')?.textContent === '{centre}'"));
+        browser.wait(&format!("document.querySelector('table[aria-label=\"{table}\"] tbody')?.rows.length > 0"));
+    }
+    assert_eq!(browser.eval("document.querySelectorAll('p.error').length"), 0, "no table is refused");
+    browser.screenshot(&shot("planes.png"));
+    browser.no_complaints();
+    instance.stop();
+}
