@@ -12,10 +12,13 @@ const TICK_NS: u64 = 2_500;
 /// Shortest time between two samples of the rates, in seconds.
 const SHORTEST_S: f64 = 1.0;
 
+/// Value of a counter in the view; `None` if the fabric has no such events.
+type Count = fn(&PortRow) -> Option<u64>;
+
 /// Counters of the interfaces: name, and value in the view. Names with a hyphen are leaves of REST,
 /// the others belong to the command line. A port without a
 /// line has no errors of a line.
-const COUNTERS: &[(&str, fn(&PortRow) -> Option<u64>)] = &[
+const COUNTERS: &[(&str, Count)] = &[
     ("in-frames", |row| Some(row.frames_received)),
     ("out-frames", |row| Some(row.frames_sent)),
     ("in-octets", |row| row.bytes_received),
