@@ -366,7 +366,7 @@ fn a_running_configuration_is_imported_with_the_same_zones() {
         assert!(counters.starts_with("fc1/3\n") && counters.contains(line), "no `{line}` in {counters}");
     }
     let all = show(&lab, "show interface counters");
-    assert!(all.contains(&*counters.lines().next().unwrap()) && all.starts_with("fc1/1\n"), "{all}");
+    assert!(all.contains(counters.lines().next().unwrap()) && all.starts_with("fc1/1\n"), "{all}");
     let domain = show(&lab, "show fcdomain vsan 1");
     assert!(domain.contains("Switch.\n\nLocal switch run time information:\n        State: Stable\n"), "{domain}");
     assert!(domain.contains("        Current domain ID: 0x01(1)\n") && domain.contains("fc1/3 "), "{domain}");
