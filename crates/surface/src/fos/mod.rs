@@ -9,8 +9,10 @@
 //! ```
 
 pub mod commands;
+pub(crate) mod counters;
 pub mod fault;
 mod fdmi;
+mod fields;
 pub mod json;
 pub(crate) mod names;
 mod path;
@@ -20,12 +22,14 @@ pub(crate) mod room;
 mod sessions;
 mod settings;
 pub(crate) mod switches;
+mod system;
 pub mod tree;
 pub mod xml;
 pub(crate) mod zone_edits;
 pub(crate) mod zones;
 
 pub use crate::server::Now;
+pub use resources::reference;
 pub use settings::{Burst, Mode, Shared};
 
 use crate::Fabric;

@@ -1,5 +1,6 @@
-//! Ports: `interface/fibrechannel` and its statistics.
+//! Ports: `interface/fibrechannel`.
 
+use super::counters;
 use super::fault::Fault;
 use super::room::Room;
 use super::tree::Element;
@@ -19,6 +20,7 @@ pub struct Port {
 pub fn all(room: &mut Room<'_>) -> Result<(SwitchRow, Vec<Port>), Fault> {
     let own = room.own()?;
     let mut rows: BTreeMap<u32, PortRow> = room.ports()?.ports.into_iter().map(|row| (row.number, row)).collect();
+    counters::sample(room, rows.values());
     // A logical switch has the ports of its links only, because its numbers are those of the
     // chassis.
     let count = if own.chassis.is_some() { 0 } else { own.ports };
@@ -189,52 +191,8 @@ fn neighbours(room: &mut Room<'_>, logged_in: Vec<LoginRow>) -> Result<(Logins, 
     Ok((logins, ports.collect()))
 }
 
-/// Counters of a port by the names of the interface. Only counters of the model are present.
-pub fn counted(row: &PortRow) -> BTreeMap<&'static str, u64> {
-    let mut counters: BTreeMap<&'static str, u64> =
-        [("in-frames", row.frames_received), ("out-frames", row.frames_sent)].into();
-    let bytes = [("in-octets", row.bytes_received), ("out-octets", row.bytes_sent)];
-    counters.extend(bytes.into_iter().filter_map(|(name, value)| Some((name, value?))));
-    counters.insert("class-3-frames", row.frames_received);
-    counters.insert("class-3-discards", row.discards.values().sum());
-    let named = |words: &[&str]| -> u64 {
-        let matching = row.discards.iter().filter(|(reason, _)| words.iter().any(|word| reason.contains(word)));
-        matching.map(|(_, frames)| frames).sum()
-    };
-    counters.insert("crc-errors", named(&["CRC", "crc"]));
-    counters.insert("frames-too-long", named(&["too long"]));
-    counters.insert("truncated-frames", named(&["too short"]));
-    counters
-}
-
-/// Counters of a port since their last reset.
-pub fn since_reset(room: &Room<'_>, row: &PortRow) -> BTreeMap<&'static str, u64> {
-    let mut counters = counted(row);
-    if let Some(zero) = room.shared.lock().zero.get(&row.number) {
-        for (name, value) in &mut counters {
-            *value = value.saturating_sub(zero.get(name).copied().unwrap_or_default());
-        }
-    }
-    counters
-}
-
-/// GET of `fibrechannel-statistics`.
-pub fn statistics(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let (_, ports) = all(room)?;
-    let entries = ports.iter().map(|port| {
-        let row = PortRow { number: port.number, ..port.row.clone().unwrap_or_default() };
-        let mut leaves = vec![
-            Element::text("name", format!("0/{}", port.number)),
-            Element::number("sampling-interval", 0),
-            Element::number("time-generated", room.now.unix_s),
-        ];
-        leaves.extend(since_reset(room, &row).into_iter().map(|(name, value)| Element::number(name, value)));
-        Element::entry("fibrechannel-statistics", leaves)
-    });
-    Ok(entries.collect())
-}
-
-fn find(room: &mut Room<'_>, entry: &Element) -> Result<Port, Fault> {
+/// Port that an entry names.
+pub fn find(room: &mut Room<'_>, entry: &Element) -> Result<Port, Fault> {
     let name = entry.leaf("name").ok_or_else(|| Fault::invalid("the body names no port; add its name, such as 0/1"))?;
     let wanted = number(&name)?;
     let (_, ports) = all(room)?;
@@ -276,25 +234,6 @@ pub fn set_enabled(room: &mut Room<'_>, port: &Port, enabled: bool) -> Result<()
     }
     let port = port.lab_name(&room.switch);
     room.ask(Request::Port { port, enabled }).map(drop)
-}
-
-/// PATCH of `fibrechannel-statistics`: resets the counters of a port.
-pub fn patch_statistics(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
-    let port = find(room, entry)?;
-    match entry.leaf("reset-statistics").as_deref() {
-        Some("1" | "true") => {
-            reset(room, &port);
-            Ok(())
-        }
-        _ => Err(Fault::invalid("reset-statistics permits 1 only")),
-    }
-}
-
-/// Resets the counters of a port, for the management interfaces only.
-pub fn reset(room: &Room<'_>, port: &Port) {
-    if let Some(row) = &port.row {
-        room.shared.lock().zero.insert(port.number, counted(row));
-    }
 }
 
 #[cfg(test)]

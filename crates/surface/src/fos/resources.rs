@@ -1,10 +1,11 @@
 //! Table of the resources, and the generic part of their requests.
 
 use super::fault::Fault;
+use super::fields::Field;
 use super::path::{Address, Target};
 use super::room::Room;
 use super::tree::{Content, Element};
-use super::{Call, MODULE_VERSION, Outcome, fdmi, names, ports, switches, zone_edits, zones};
+use super::{Call, MODULE_VERSION, Outcome, counters, fdmi, fields, names, ports, switches, system, zone_edits, zones};
 use crate::server::http::{Method, StatusCode};
 use crate::server::users::Role;
 
@@ -21,76 +22,89 @@ pub struct Resource {
     pub object: &'static str,
     /// Key leaves of a list; none for a container.
     pub keys: &'static [&'static str],
-    /// Leaves that a PATCH may name; clients may send the keys and read-only leaves, too.
-    pub writable: &'static [&'static str],
+    /// Leaves.
+    pub fields: &'static [Field],
     get: Get,
     patch: Option<Patch>,
 }
 
-const fn list(module: &'static str, object: &'static str, keys: &'static [&'static str], get: Get) -> Resource {
-    Resource { module, object, keys, writable: &[], get, patch: None }
+type Keys = &'static [&'static str];
+type Fields = &'static [Field];
+
+const fn list(module: &'static str, object: &'static str, keys: Keys, fields: Fields, get: Get) -> Resource {
+    Resource { module, object, keys, fields, get, patch: None }
 }
 
-const fn container(module: &'static str, object: &'static str, get: Get) -> Resource {
-    list(module, object, &[], get)
+const fn container(module: &'static str, object: &'static str, fields: Fields, get: Get) -> Resource {
+    list(module, object, &[], fields, get)
 }
 
-const fn writable(resource: Resource, leaves: &'static [&'static str], patch: Patch) -> Resource {
-    Resource { writable: leaves, patch: Some(patch), ..resource }
+const fn writable(resource: Resource, patch: Patch) -> Resource {
+    Resource { patch: Some(patch), ..resource }
 }
 
 /// All resources with values.
 pub const RESOURCES: &[Resource] = &[
     writable(
-        list("fibrechannel-switch", "fibrechannel-switch", &["name"], switches::switch),
-        &["user-friendly-name", "fabric-user-friendly-name", "banner"],
+        list("fibrechannel-switch", "fibrechannel-switch", &["name"], fields::SWITCH, switches::switch),
         switches::patch_switch,
     ),
-    list("fibrechannel-switch", "topology-domain", &["domain-id"], switches::topology_domain),
-    list("fibrechannel-switch", "topology-route", &["domain-id"], switches::topology_route),
-    list("fabric", "fabric-switch", &["name"], switches::fabric_switch),
+    list("fibrechannel-switch", "topology-domain", &["domain-id"], fields::TOPOLOGY_DOMAIN, switches::topology_domain),
+    list("fibrechannel-switch", "topology-route", &["domain-id"], fields::TOPOLOGY_ROUTE, switches::topology_route),
+    list("fabric", "fabric-switch", &["name"], fields::FABRIC_SWITCH, switches::fabric_switch),
+    writable(list("interface", "fibrechannel", &["name"], fields::PORT, ports::fibrechannel), ports::patch_port),
     writable(
-        list("interface", "fibrechannel", &["name"], ports::fibrechannel),
-        &["user-friendly-name", "enabled-state", "is-enabled-state", "persistent-disable"],
-        ports::patch_port,
+        list("interface", "fibrechannel-statistics", &["name"], fields::STATISTICS, counters::statistics),
+        counters::patch_statistics,
+    ),
+    list("name-server", "fibrechannel-name-server", &["port-id"], fields::NAME_SERVER, names::name_server),
+    list("fdmi", "hba", &["hba-id"], fields::HBA, fdmi::hba),
+    list("fdmi", "port", &["port-name"], fields::HBA_PORT, fdmi::port),
+    container("zone", "defined-configuration", fields::DEFINED, zones::defined),
+    container("zone", "effective-configuration", fields::EFFECTIVE, zones::effective),
+    container("zone", "fabric-lock", fields::FABRIC_LOCK, zones::fabric_lock),
+    list("fibrechannel-trunk", "trunk", &["group", "source-port"], fields::TRUNK, switches::trunk),
+    list(
+        "fibrechannel-logical-switch",
+        "fibrechannel-logical-switch",
+        &["fabric-id"],
+        fields::LOGICAL_SWITCH,
+        switches::logical_switch,
+    ),
+    container("fibrechannel-configuration", "fabric", fields::FABRIC, switches::fabric_configuration),
+    container(
+        "fibrechannel-configuration",
+        "port-configuration",
+        fields::PORT_CONFIGURATION,
+        switches::port_configuration,
     ),
     writable(
-        list("interface", "fibrechannel-statistics", &["name"], ports::statistics),
-        &["reset-statistics"],
-        ports::patch_statistics,
-    ),
-    list("name-server", "fibrechannel-name-server", &["port-id"], names::name_server),
-    list("fdmi", "hba", &["hba-id"], fdmi::hba),
-    list("fdmi", "port", &["port-name"], fdmi::port),
-    container("zone", "defined-configuration", zones::defined),
-    container("zone", "effective-configuration", zones::effective),
-    container("zone", "fabric-lock", zones::fabric_lock),
-    list("fibrechannel-trunk", "trunk", &["group", "source-port"], switches::trunk),
-    list("fibrechannel-logical-switch", "fibrechannel-logical-switch", &["fabric-id"], switches::logical_switch),
-    container("fibrechannel-configuration", "fabric", switches::fabric_configuration),
-    container("fibrechannel-configuration", "port-configuration", switches::port_configuration),
-    writable(
-        container("fibrechannel-configuration", "zone-configuration", switches::zone_configuration),
-        &["fabric-lock-timeout"],
+        container(
+            "fibrechannel-configuration",
+            "zone-configuration",
+            fields::ZONE_CONFIGURATION,
+            switches::zone_configuration,
+        ),
         switches::patch_limits,
     ),
     writable(
-        container("fibrechannel-configuration", "chassis-config-settings", switches::chassis_settings),
-        &["http-session-ttl"],
+        container(
+            "fibrechannel-configuration",
+            "chassis-config-settings",
+            fields::CHASSIS_SETTINGS,
+            switches::chassis_settings,
+        ),
         switches::patch_limits,
     ),
+    writable(container("chassis", "chassis", fields::CHASSIS, switches::chassis), switches::patch_chassis),
+    container("chassis", "ha-status", fields::HA_STATUS, system::ha_status),
     writable(
-        container("chassis", "chassis", switches::chassis),
-        &["chassis-user-friendly-name"],
-        switches::patch_chassis,
-    ),
-    writable(
-        container("chassis", "management-interface-configuration", switches::management),
-        &["max-rest-sessions"],
+        container("chassis", "management-interface-configuration", fields::MANAGEMENT, switches::management),
         switches::patch_limits,
     ),
-    container("maps", "switch-status-policy-report", switches::status_policy),
-    container("time", "time-zone", switches::time_zone),
+    container("maps", "system-resources", fields::SYSTEM_RESOURCES, system::resources),
+    container("maps", "switch-status-policy-report", fields::STATUS_POLICY, switches::status_policy),
+    container("time", "time-zone", fields::TIME_ZONE, switches::time_zone),
 ];
 
 const NOTHING: &str = "No entries found";
@@ -114,7 +128,6 @@ const ABSENT: &[(&str, &str, u16, &str)] = &[
     ("fibrechannel-diagnostics", "", 404, NOTHING),
     ("fibrechannel-routing", "", 400, PLATFORM),
     ("fabric-traffic-controller", "", 404, "No device was found"),
-    ("chassis", "ha-status", 400, PLATFORM),
     ("chassis", "credit-recovery", 400, PLATFORM),
     ("chassis", "management-ethernet-interface", 400, PLATFORM),
     ("maps", "dashboard-rule", 404, "No Rule violations found"),
@@ -268,6 +281,16 @@ impl Resource {
 
     fn read(&self, room: &mut Room<'_>, rest: &[String], call: &Call) -> Result<Vec<Element>, Fault> {
         let found = (self.get)(room)?;
+        if cfg!(debug_assertions) {
+            let compared: Result<(), String> = found.iter().try_for_each(|entry| fields::compare(self.fields, entry));
+            debug_assert_eq!(
+                compared,
+                Ok(()),
+                "the table of {}/{} is not that of the answer",
+                self.module,
+                self.object
+            );
+        }
         let filter = call.body.iter().filter(|body| body.name == self.object).collect::<Vec<_>>();
         let chosen = found.into_iter().filter(|entry| {
             filter.is_empty() || self.keys.is_empty() || filter.iter().any(|body| matches(entry, body, self.keys))
@@ -313,13 +336,50 @@ impl Resource {
     }
 
     fn check(&self, entry: &Element) -> Result<(), Fault> {
-        for leaf in entry.children() {
-            if !self.keys.contains(&leaf.name.as_str()) && !self.writable.contains(&leaf.name.as_str()) {
-                return Err(Fault::unknown(format!("{} of {} cannot be changed here", leaf.name, self.object)));
+        for leaf in entry.children().iter().filter(|leaf| !self.keys.contains(&leaf.name.as_str())) {
+            match self.fields.iter().find(|field| field.leaf == leaf.name) {
+                Some(field) if field.writable => {}
+                Some(_) => {
+                    return Err(Fault::unknown(format!("{} of {} cannot be changed here", leaf.name, self.object)));
+                }
+                None => return Err(Fault::unknown(format!("{} has no leaf {}", self.object, leaf.name))),
             }
         }
         Ok(())
     }
+}
+
+/// The reference of the interface as a page of the book.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# REST resources\n\n\
+         This page is generated from the table that the answers are compared with. The guide\n\
+         [Manage switches as Fabric OS](../guides/fabric-os.md) describes sessions, encodings and options.\n\n\
+         A resource has the address `/rest/running/brocade-MODULE/OBJECT`. *Source* names a table of\n\
+         `sanloom show` and its field, as in [Views](views.md), or the rule of the value.\n",
+    );
+    for resource in RESOURCES {
+        let Resource { module, object, keys, fields, .. } = resource;
+        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        let shape = match keys.is_empty() {
+            true => "One container".to_owned(),
+            false => format!("A list with the key {}", keys.join(", ")),
+        };
+        page += &format!(
+            "\n## `brocade-{module}/{object}`\n\n{shape}. Methods: {}.\n\n\
+             | leaf | type | access | present | source |\n|---|---|---|---|---|\n{}",
+            resource.methods(),
+            fields::lines(fields, ""),
+        );
+    }
+    page += "\n## Resources without values\n\n\
+             A GET of these resources has the status and the text of a switch that has no such thing.\n\n\
+             | module | object | status | text |\n|---|---|---|---|\n";
+    for (module, object, status, text) in ABSENT {
+        let object = if object.is_empty() { "all others".to_owned() } else { format!("`{object}`") };
+        page += &format!("| `brocade-{module}` | {object} | {status} | {text} |\n");
+    }
+    page
 }
 
 /// True if an entry has all key values of a body.

@@ -1,7 +1,8 @@
 //! Settings of a switch that only its management interfaces have: [`Shared`].
 
+use super::counters::Rates;
 use super::{SESSION_TTL, seconds};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -53,6 +54,10 @@ pub struct Settings {
     pub options: BTreeMap<&'static str, String>,
     /// Time of the last reset of the counters of ports, with their values.
     pub zero: BTreeMap<u32, BTreeMap<&'static str, u64>>,
+    /// Switches that a client has disabled, with the numbers of the ports that were disabled so.
+    pub disabled: BTreeMap<String, BTreeSet<u32>>,
+    /// Rates of ports, by switch and number.
+    pub rates: BTreeMap<(String, u32), Rates>,
 }
 
 impl Default for Settings {
@@ -66,6 +71,8 @@ impl Default for Settings {
             idle: seconds(600),
             options: BTreeMap::new(),
             zero: BTreeMap::new(),
+            disabled: BTreeMap::new(),
+            rates: BTreeMap::new(),
         }
     }
 }

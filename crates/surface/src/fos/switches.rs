@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::room::Room;
 use super::tree::Element;
-use super::{FIRMWARE, SESSION_TTL, settings};
+use super::{FIRMWARE, SESSION_TTL, settings, system};
 use crate::server::users::Role;
 use sanloom_api::view::{FabricSwitch, IslEnd, SwitchRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,8 @@ fn chassis_switches(room: &mut Room<'_>, own: &SwitchRow) -> Result<Vec<SwitchRo
 pub fn switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let own = room.own()?;
     let id = controller(own.domain);
-    let online = own.up && own.domain.is_some();
+    let enabled = own.up && !system::is_disabled(room);
+    let online = enabled && own.domain.is_some();
     let leaves = vec![
         Element::text("name", &own.switch_name),
         Element::number("domain-id", own.domain.unwrap_or_default()),
@@ -73,8 +74,8 @@ pub fn switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
         Element::number("vf-id", virtual_fabric(&own)),
         Element::number("principal", u32::from(own.principal)),
         Element::bool("is-principal", own.principal),
-        Element::number("enabled-state", if own.up { 2 } else { 3 }),
-        Element::bool("is-enabled-state", own.up),
+        Element::number("enabled-state", if enabled { 2 } else { 3 }),
+        Element::bool("is-enabled-state", enabled),
         Element::number("operational-status", if online { 2 } else { 3 }),
         Element::text("operational-status-string", if online { "online" } else { "offline" }),
         Element::number("up-time", room.uptime_s.max(0.0) as u64),
@@ -118,6 +119,14 @@ pub fn patch_switch(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
             "fabric-user-friendly-name" => set_name(room, "fabric", &value, 128)?,
             "banner" => set_name(room, "banner", &value, 1_022)?,
             _ => {}
+        }
+    }
+    for leaf in entry.children().iter().filter(|leaf| leaf.name.ends_with("enabled-state")) {
+        let value = leaf.value();
+        match (&*leaf.name, value.trim()) {
+            ("enabled-state", "2") | ("is-enabled-state", "true") => system::set_enabled(room, true)?,
+            ("enabled-state", "3") | ("is-enabled-state", "false") => system::set_enabled(room, false)?,
+            _ => return Err(Fault::invalid(format!("`{value}` is not a value of {}", leaf.name))),
         }
     }
     Ok(())

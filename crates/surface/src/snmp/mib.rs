@@ -4,8 +4,9 @@
 use super::ber::Oid;
 use super::message::Value;
 use super::tree::Tree;
+use crate::fos::counters::counted;
 use crate::fos::fault::Fault;
-use crate::fos::ports::{Port, all, counted, speed};
+use crate::fos::ports::{Port, all, speed};
 use crate::fos::room::Room;
 use crate::fos::switches::{Date, PRODUCT};
 use sanloom_api::view::{PortMode, SwitchRow};
@@ -153,12 +154,21 @@ fn port_rows(builder: &mut Builder, port: &Port, name: &str) {
     builder.row(&[SWITCH, &[6, 2]].concat(), &[index], switch_port(&seen, index));
     let port = [(1, Value::Gauge32(1)), (2, Value::Octets(seen.wwn.clone())), (11, Value::Gauge32(seen.port.number))];
     builder.row(&[FIBRE_CHANNEL, &[3]].concat(), &[index], port);
-    let statistics = [(16, "in-frames"), (17, "in-octets"), (18, "out-frames"), (19, "out-octets")];
+    let statistics =
+        [(1, "bb-credit-zero"), (16, "in-frames"), (17, "in-octets"), (18, "out-frames"), (19, "out-octets")];
     let statistics =
         statistics.into_iter().filter_map(|(column, name)| Some((column, Value::Counter64(seen.of(name)?))));
     let discards = (20, Value::Counter64(seen.discards()));
     builder.row(&[FIBRE_CHANNEL, &[4]].concat(), &[index], statistics.chain([discards]));
-    let errors = [(11, "crc-errors"), (13, "frames-too-long"), (14, "truncated-frames")];
+    let errors = [
+        (1, "in-link-resets"),
+        (2, "out-link-resets"),
+        (6, "link-failures"),
+        (8, "loss-of-signal"),
+        (11, "crc-errors"),
+        (13, "frames-too-long"),
+        (14, "truncated-frames"),
+    ];
     let errors = errors.into_iter().filter_map(|(column, name)| Some((column, wrapped(seen.of(name)?))));
     builder.row(&[FIBRE_CHANNEL, &[6]].concat(), &[index], errors);
 }
@@ -175,10 +185,10 @@ fn interface(seen: &Seen<'_>, index: u32) -> Vec<(u32, Value)> {
         (7, up(!seen.port.disabled())),
         (8, up(seen.port.online())),
         (9, Value::TimeTicks(0)),
-        (13, wrapped(seen.discards())),
-        (14, wrapped(seen.of("crc-errors").unwrap_or_default())),
+        (13, wrapped(seen.of("class3-in-discards").unwrap_or_else(|| seen.discards()))),
+        (14, wrapped(seen.of("crc-errors").unwrap_or_default() + seen.of("frames-too-long").unwrap_or_default())),
         (15, Value::Counter32(0)),
-        (19, Value::Counter32(0)),
+        (19, wrapped(seen.of("class3-out-discards").unwrap_or_default())),
         (20, Value::Counter32(0)),
     ];
     let counters = [(10, "in-octets"), (11, "in-frames"), (16, "out-octets"), (17, "out-frames")];
@@ -237,6 +247,7 @@ fn switch_port(seen: &Seen<'_>, index: u32) -> Vec<(u32, Value)> {
         (13, "out-frames"),
         (14, "in-frames"),
         (16, "class-3-frames"),
+        (20, "bb-credit-zero"),
         (22, "crc-errors"),
         (23, "truncated-frames"),
         (24, "frames-too-long"),

@@ -5,6 +5,7 @@ mod client;
 mod fos;
 mod nxapi;
 mod page;
+mod reference;
 mod server;
 mod snmp;
 mod ssh;

@@ -407,12 +407,20 @@ fn zone_commands_print_nothing_and_ask_before_they_change_the_fabric() {
 #[test]
 fn scripts_of_pyfos_run_unchanged() {
     let mut lab = Managed::start("fos-scripts", None, &[]);
-    run_scripts(&lab);
+    run_scripts(&lab, &[]);
     lab.instance.stop();
 }
 
-/// Runs the table of scripts of pyfos against a lab, at the ports of a switch.
-pub(super) fn run_scripts(lab: &Managed) {
+#[needs("pyfos")]
+#[test]
+fn scripts_of_pyfos_run_unchanged_over_https() {
+    let mut lab = Managed::start("fos-https", None, &[]);
+    run_scripts(&lab, &["-s", "self"]);
+    lab.instance.stop();
+}
+
+/// Runs the table of scripts of pyfos against a lab, at the ports of a switch, with more options.
+pub(super) fn run_scripts(lab: &Managed, options: &[&str]) {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let table = std::fs::read_to_string(format!("{root}/tests/pyfos/scripts.txt")).unwrap();
     let mut runner = Command::new(format!("{root}/target/pyfos/bin/python"));
@@ -428,6 +436,7 @@ pub(super) fn run_scripts(lab: &Managed) {
         let words = PORTS.iter().fold(script.to_owned(), |words, (short, name)| words.replace(short, name));
         let words: Vec<&str> =
             words.split(' ').chain(["-i", &lab.address, "-L", "admin", "-P", &lab.password]).collect();
+        let words = [words, options.to_vec()].concat();
         writeln!(input, "{}", words.join("\t")).unwrap();
         let lines = output.by_ref().map(Result::unwrap).take_while(|line| line != "== end");
         let printed = lines.collect::<Vec<_>>().join("\n");

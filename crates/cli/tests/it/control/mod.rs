@@ -13,6 +13,8 @@ mod forwarding;
 mod fos;
 #[cfg(feature = "surface")]
 mod fos_ansible;
+#[cfg(feature = "surface")]
+mod fos_collectors;
 mod fos_forms;
 #[cfg(feature = "surface")]
 mod fos_shapes;

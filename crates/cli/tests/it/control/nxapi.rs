@@ -317,6 +317,12 @@ fn device_aliases_wait_for_their_commit_and_smart_zones_have_targets_and_initiat
     );
     configure(&lab, &["device-alias database", "device-alias rename a1 b1", "device-alias commit"]);
     assert!(lab.state().contains("zone peers *b1;H3"), "{:?}", lab.state());
+    configure(&lab, &["zone clone peers copy vsan 1", "zone rename peers first vsan 1"]);
+    let state = lab.state();
+    assert!(state.contains("zone copy *b1;H3") && state.contains("zone first *b1;H3"), "{state:?}");
+    assert!(refused(&lab, &["zone clone copy first vsan 1"]).contains("already present"));
+    assert!(refused(&lab, &["zone rename peers other vsan 1"]).contains("not present"));
+    configure(&lab, &["no zone name copy vsan 1", "zone rename first peers vsan 1"]);
     assert_eq!(refused(&lab, &["no zone smart-zoning enable vsan 1"]).lines().count(), 1);
     // A zone without members cannot be committed, so the changes wait until they are discarded.
     configure(&lab, &["zone name lone vsan 1", "member device-alias b1"]);
@@ -353,6 +359,17 @@ fn a_running_configuration_is_imported_with_the_same_zones() {
         ],
     );
     assert!(refused(&lab, &["interface fc1/3", "switchport speed 8000"]).contains("has 16000 Mbit/s in the lab"));
+    let counters = show(&lab, "show interface fc1/3 counters");
+    for line in
+        [" frames input, ", " discards, 0 errors, 0 CRC/FCS", "    0 link failures, 0 sync losses, 0 signal losses"]
+    {
+        assert!(counters.starts_with("fc1/3\n") && counters.contains(line), "no `{line}` in {counters}");
+    }
+    let all = show(&lab, "show interface counters");
+    assert!(all.contains(counters.lines().next().unwrap()) && all.starts_with("fc1/1\n"), "{all}");
+    let domain = show(&lab, "show fcdomain vsan 1");
+    assert!(domain.contains("Switch.\n\nLocal switch run time information:\n        State: Stable\n"), "{domain}");
+    assert!(domain.contains("        Current domain ID: 0x01(1)\n") && domain.contains("fc1/3 "), "{domain}");
     for switch in ["sw1", "sw2"] {
         let mut session = String::new();
         for command in [

@@ -364,8 +364,10 @@ fn links_of_ethernet_and_infiniband_have_samples_over_time_and_views_of_their_ow
     browser.wait("document.querySelectorAll('.charts figure').length === 1");
     browser.no_complaints();
 
-    let mut instance = Instance::start("page-planes-live", &std::fs::read_to_string(&lab).unwrap());
+    // Only a simulation can use the addresses of the example.
+    let mut instance = Instance::start("page-planes-live", &two_disks("[switch.sw1]\n", "sw1"));
     instance.stop();
+    instance.write("lab.toml", &std::fs::read_to_string(&lab).unwrap());
     instance.up(&["--simulated", "--web", "127.0.0.1:0", "--web-open"]);
     let url = instance.page_url();
     for (name, centre, table) in [

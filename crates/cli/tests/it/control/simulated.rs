@@ -42,7 +42,7 @@ fn node(instance: &Instance, name: &str) -> NodeRow {
 #[test]
 fn scripts_of_pyfos_run_against_a_simulation_as_against_a_running_lab() {
     let mut lab = Managed::start("simulated-pyfos", None, &["--simulated"]);
-    run_scripts(&lab);
+    run_scripts(&lab, &[]);
     lab.instance.stop();
 }
 
@@ -95,6 +95,21 @@ fn a_simulation_of_1000_ports_is_complete_in_rest_and_its_statistics_move() {
     };
     let before = frames();
     lab.instance.wait("frames", |_| frames() > before + 1_000);
+
+    // A sample a second after another one has rates.
+    lab.instance.wait("rates", |_| {
+        let answer = get(&lab, &token, "interface/fibrechannel-statistics").tree();
+        answer.children().iter().any(|entry| entry.leaf("out-frame-rate").is_some_and(|rate| rate != "0"))
+    });
+    let statistics = get(&lab, &token, "interface/fibrechannel-statistics").tree();
+    let busy = statistics.children().iter().max_by_key(|entry| leaf(entry, "out-frame-rate").parse::<u64>().unwrap());
+    let busy = busy.unwrap();
+    let number = |name: &str| leaf(busy, name).parse::<u64>().unwrap();
+    assert!(number("out-rate") > 0 && number("out-peak-rate") >= number("out-rate"), "{busy:?}");
+    assert!(number("sampling-interval") > 0 && number("out-max-frame-rate") >= number("out-frame-rate"), "{busy:?}");
+    for name in ["bb-credit-zero", "link-failures", "loss-of-signal", "in-link-resets", "class3-out-discards"] {
+        assert!(statistics.children().iter().all(|entry| entry.leaf(name).is_some()), "no {name} in {busy:?}");
+    }
 
     // The same ports on the command line.
     let shown = lab.instance.run("console LAB core switchshow").good();

@@ -1,6 +1,7 @@
 //! Commands about ports and links.
 
 use super::{Outcome, words};
+use crate::fos::counters::{reset, since_reset};
 use crate::fos::fault::Fault;
 use crate::fos::ports::{self as model, Port};
 use crate::fos::room::Room;
@@ -179,7 +180,7 @@ pub fn isl_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
 
 fn counters(room: &Room<'_>, port: &Port) -> BTreeMap<&'static str, u64> {
     let row = PortRow { number: port.number, ..port.row.clone().unwrap_or_default() };
-    model::since_reset(room, &row)
+    since_reset(room, &row)
 }
 
 /// `porterrshow`: two header lines, then plain integers in a fixed order.
@@ -193,27 +194,30 @@ pub fn errors(room: &mut Room<'_>, _: &[String]) -> Outcome {
     for port in &ports {
         let counted = counters(room, port);
         let value = |name: &str| counted.get(name).copied().unwrap_or_default();
+        // Names without a counter cannot occur: a line here has neither encoding nor forward error
+        // correction, light always carries words in synchronisation, and class 3 has no F_BSY.
         let columns = [
-            value("out-frames"),
-            value("in-frames"),
-            0,
-            value("crc-errors"),
-            0,
-            value("truncated-frames"),
-            value("frames-too-long"),
-            0,
-            0,
-            value("class-3-discards"),
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-        ];
+            "out-frames",
+            "in-frames",
+            "enc_in",
+            "crc-errors",
+            "in-crc-errors",
+            "truncated-frames",
+            "frames-too-long",
+            "bad_eof",
+            "enc_out",
+            "class-3-discards",
+            "link-failures",
+            "loss_of_sync",
+            "loss-of-signal",
+            "frjt",
+            "fbsy",
+            "er_tx_c3_timeout",
+            "er_rx_c3_timeout",
+            "pcs_err",
+            "uncor_err",
+        ]
+        .map(value);
         let columns: Vec<String> = columns.iter().map(|number| format!("{number:>6}")).collect();
         text += &format!("{:>3}: {}\n", port.number, columns.join(" "));
     }
@@ -250,10 +254,18 @@ pub fn statistics(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
         block += &line("stat_ftx", value("out-frames"), "Frames transmitted");
         block += &line("stat_frx", value("in-frames"), "Frames received");
         block += &line("stat_c3_frx", value("class-3-frames"), "Class 3 frames received");
-        block += &line("er_crc", value("crc-errors"), "Frames with CRC errors");
-        block += &line("er_trunc", value("truncated-frames"), "Frames shorter than minimum");
-        block += &line("er_toolong", value("frames-too-long"), "Frames longer than maximum");
-        block += &line("er_rx_c3_discards", value("class-3-discards"), "Class 3 receive frames discarded");
+        for (name, counter, text) in [
+            ("tim_txcrd_z", "tim_txcrd_z", "Time TX Credit Zero (2.5Us ticks)"),
+            ("er_crc", "crc-errors", "Frames with CRC errors"),
+            ("er_trunc", "truncated-frames", "Frames shorter than minimum"),
+            ("er_toolong", "frames-too-long", "Frames longer than maximum"),
+            ("er_rx_c3_timeout", "er_rx_c3_timeout", "Class 3 receive frames discarded due to timeout"),
+            ("er_tx_c3_timeout", "er_tx_c3_timeout", "Class 3 transmit frames discarded due to timeout"),
+            ("er_rx_c3_discards", "class-3-discards", "Class 3 receive frames discarded"),
+            ("er_crc_good_eof", "in-crc-errors", "Crc error with good eof"),
+        ] {
+            block += &line(name, value(counter), text);
+        }
         block + &line("fec_cor_detected", 0, "Count of blocks that were corrected by FEC")
     });
     Ok((blocks.collect::<Vec<_>>().join("\n"), 0))
@@ -262,7 +274,7 @@ pub fn statistics(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
 /// `portstatsclear`.
 pub fn clear(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
     let ports = chosen(room, arguments)?;
-    ports.iter().for_each(|port| model::reset(room, port));
+    ports.iter().for_each(|port| reset(room, port));
     Ok((String::new(), 0))
 }
 
@@ -353,6 +365,16 @@ pub fn show(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
             value("in-frames"),
             value("class-3-discards")
         );
+        for (name, counter) in [
+            ("Link_failure", "link-failures"),
+            ("Loss_of_sync", "loss_of_sync"),
+            ("Loss_of_sig", "loss-of-signal"),
+            ("Invalid_crc", "crc-errors"),
+            ("Lr_in", "in-link-resets"),
+            ("Lr_out", "out-link-resets"),
+        ] {
+            text += &format!("{:<14}{}\n", format!("{name}:"), value(counter));
+        }
     }
     Ok((text, 0))
 }

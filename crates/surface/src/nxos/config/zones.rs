@@ -123,6 +123,47 @@ pub fn fcalias(session: &mut Session<'_>, values: &Values) -> Outcome {
     done()
 }
 
+/// Checks the names of a zone and of its new name or copy. Returns the VSAN, both names, and the
+/// definition; `None` for a zone without members.
+fn pair(session: &mut Session<'_>, values: &Values) -> Result<(u16, [String; 2], Option<Definition>), Problem> {
+    let (vsan, from, to) = (values.vsan().unwrap_or_default(), values.text("OLD"), values.text("NEW"));
+    check_name(to)?;
+    let zoning = zoning(session, vsan)?;
+    let settings = session.nx.vsan(vsan);
+    if has(&zoning, Kind::Zone, to) || settings.empty_zones.contains(to) {
+        return Err(failed("% Zone already present"));
+    }
+    let definition = zoning.database.zones.get(from).cloned();
+    if definition.is_none() && !settings.empty_zones.contains(from) {
+        return Err(failed("% Zone not present"));
+    }
+    Ok((vsan, [from.to_owned(), to.to_owned()], definition))
+}
+
+/// `zone rename OLD NEW vsan VSAN`.
+pub fn rename_zone(session: &mut Session<'_>, values: &Values) -> Outcome {
+    let (vsan, [from, to], definition) = pair(session, values)?;
+    if definition.is_none() {
+        session.nx.change(vsan, |settings| settings.empty_zones.remove(&from) && settings.empty_zones.insert(to));
+        return done();
+    }
+    session.edit(vsan, vec![Edit::Rename { kind: Kind::Zone, from, to }])?;
+    done()
+}
+
+/// `zone clone OLD NEW vsan VSAN`.
+pub fn clone_zone(session: &mut Session<'_>, values: &Values) -> Outcome {
+    let (vsan, [_, name], definition) = pair(session, values)?;
+    match definition {
+        Some(zone) => session.edit(vsan, vec![Edit::CreateZone { name, zone }])?,
+        None if session.nx.vsan(vsan).empty_zones.len() >= MAX_EMPTY => {
+            return Err(failed("% Too many objects without members"));
+        }
+        None => _ = session.nx.change(vsan, |settings| settings.empty_zones.insert(name)),
+    }
+    done()
+}
+
 fn remove(session: &mut Session<'_>, values: &Values, kind: Kind, missing: &str) -> Outcome {
     let (vsan, name) = (values.vsan().unwrap_or_default(), values.text("NAME").to_owned());
     let zoning = zoning(session, vsan)?;

@@ -1,6 +1,7 @@
 //! Ports.
 
-use crate::fos::ports::{counted, speed};
+use crate::fos::counters::counted;
+use crate::fos::ports::speed;
 use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, object, row, table};
 use crate::nxos::session::{Placed, Session, interface, numbers};
@@ -98,6 +99,9 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
     if let Some(names) = names.and_then(|names| names.strip_suffix(" brief")) {
         return brief_of(session, Some(names));
     }
+    if let Some(names) = names.and_then(|names| names.strip_suffix(" counters")) {
+        return counters_of(session, Some(names));
+    }
     let (mut text, mut rows) = (String::new(), Vec::new());
     for placed in chosen(session, names)? {
         let settings = session.nx.lock().ports.get(&placed.port.number).cloned().unwrap_or_default();
@@ -159,4 +163,50 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
         rows.push(row(&values, []));
     }
     Ok(Shown::with(text, object([table("interface", rows)])))
+}
+
+/// `show interface counters`.
+pub fn counters(session: &mut Session<'_>, _: &Values) -> Outcome {
+    counters_of(session, None)
+}
+
+fn counters_of(session: &mut Session<'_>, names: Option<&str>) -> Outcome {
+    let (mut text, mut rows) = (String::new(), Vec::new());
+    for placed in chosen(session, names)? {
+        let Some(port) = &placed.port.row else { continue };
+        let counted = counted(port);
+        let count = |name: &str| counted.get(name).copied().unwrap_or_default();
+        let name = interface(placed.port.number);
+        let values: [(&str, u64); 15] = [
+            ("rx_frames", count("in-frames")),
+            ("rx_bytes", count("in-octets")),
+            ("rx_discard_frames", count("class3-in-discards")),
+            ("rx_invalid_crc", count("crc-errors")),
+            ("rx_too_long_frames", count("frames-too-long")),
+            ("rx_too_short_frames", count("truncated-frames")),
+            ("tx_frames", count("out-frames")),
+            ("tx_bytes", count("out-octets")),
+            ("tx_discard_frames", count("class3-out-discards")),
+            ("rx_lrr", count("in-link-resets")),
+            ("tx_lrr", count("out-link-resets")),
+            ("link_failures", count("link-failures")),
+            ("sync_losses", 0),
+            ("signal_losses", count("loss-of-signal")),
+            ("tx_bb_credit_transitions_to_zero", count("bb-credit-zero")),
+        ];
+        let [rx, rx_bytes, rx_lost, crc, long, short, tx, tx_bytes, tx_lost, lr_in, lr_out, fail, sync, signal, zero] =
+            values.map(|(_, value)| value);
+        let errors = crc + long + short;
+        text += &format!(
+            "{name}\n    {rx} frames input, {rx_bytes} bytes\n      {rx} class-3 frames, {rx_bytes} bytes\n      \
+             {rx_lost} discards, {errors} errors, {crc} CRC/FCS\n      0 unknown class, {long} too long, {short} too \
+             short\n    {tx} frames output, {tx_bytes} bytes\n      {tx} class-3 frames, {tx_bytes} bytes\n      \
+             {tx_lost} discards, 0 errors\n    0 input OLS, {lr_in} LRR, 0 NOS, 0 loop inits\n    0 output OLS, \
+             {lr_out} LRR, 0 NOS, 0 loop inits\n    {fail} link failures, {sync} sync losses, {signal} signal \
+             losses\n    {zero} Transmit B2B credit transitions to zero\n\n"
+        );
+        let own = values.map(|(name, value)| (name.to_owned(), Value::from(value)));
+        rows.push(row(&[("interface", name.into())], own));
+    }
+    Ok(Shown::with(text, object([table("counters", rows)])))
 }

@@ -212,3 +212,47 @@ pub fn domains(session: &mut Session<'_>, values: &Values) -> Outcome {
     }
     Ok(Shown::with(text, object([table("vsan", all)])))
 }
+
+/// `show fcdomain`: the principal switch and the domain of each VSAN. The interfaces are its
+/// E_Ports.
+pub fn fcdomain(session: &mut Session<'_>, values: &Values) -> Outcome {
+    let (mut text, mut all) = (String::new(), Vec::new());
+    for (vsan, own) in session.wanted(values.vsan())? {
+        session.select(vsan)?;
+        let members = switches::members(&mut session.room)?;
+        let fabric = members.iter().find(|(row, _)| row.switch == own.switch).map(|(_, fabric)| fabric);
+        let name = fabric.and_then(|fabric| fabric.fabric_name.clone()).unwrap_or_default();
+        let role = if own.principal { "Principal" } else { "Subordinated" };
+        let state = if own.domain.is_some() { "Stable" } else { "Unstable" };
+        let domain = own.domain.unwrap_or_default();
+        let domain = format!("0x{domain:02x}({domain})");
+        let wwn = &own.switch_name;
+        text += &format!(
+            "VSAN {vsan}\nThe local switch is {} Switch.\n\nLocal switch run time information:\n        State: {state}\n\
+             \x20       Local switch WWN:    {wwn}\n        Running fabric name: {name}\n        Current domain ID: \
+             {domain}\n\n",
+            if own.principal { "the Principal" } else { "a Subordinated" },
+        );
+        let (_, ports) = ports::all(&mut session.room)?;
+        let ends: Vec<String> = (ports.iter().filter(|port| port.online()))
+            .filter(|port| port.row.as_ref().is_some_and(|row| row.mode == PortMode::E))
+            .map(|port| interface(port.number))
+            .collect();
+        if !ends.is_empty() {
+            text += "Interface               RCF-reject\n----------------        ------------\n";
+            ends.iter().for_each(|end| text += &format!("{end:<24}Disabled\n"));
+            text.push('\n');
+        }
+        let values: [(&str, Value); 6] = [
+            ("vsan", vsan.into()),
+            ("local_switch", role.into()),
+            ("state", state.into()),
+            ("local_switch_wwn", wwn.clone().into()),
+            ("running_fabric_name", name.into()),
+            ("current_domain_id", domain.into()),
+        ];
+        let ends = ends.into_iter().map(|end| json!({"interface": end, "rcf_reject": "Disabled"})).collect();
+        all.push(row(&values, [table("interface", ends)]));
+    }
+    Ok(Shown::with(text, object([table("fcdomain", all)])))
+}
