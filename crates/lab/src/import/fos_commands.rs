@@ -1,7 +1,7 @@
 //! Fabric OS: commands that change the zone database, at a prompt or in a script. A command applies
 //! to all that the file has shown of the database of its switch.
 
-use super::facts::{At, Kind, Object, Objects, Os, wwn};
+use super::facts::{At, Kind, Object, Os, wwn};
 use super::fos_transaction::{self, is_of};
 use super::lines::Reader;
 use super::report::Fate;
@@ -37,20 +37,19 @@ fn session(reader: &mut Reader<'_>) -> Vec<usize> {
 /// Sets the configuration in force. The zones that were in force are so no longer.
 fn enable(reader: &mut Reader<'_>, enabled: Option<(String, At)>) {
     let all = session(reader);
-    for base in &all {
-        let base = &mut reader.facts.zones[*base];
-        (base.enabled, base.is_disabled, base.active) = (None, false, Objects::default());
-    }
-    if let Some(base) = all.last().map(|base| &mut reader.facts.zones[*base]) {
-        (base.is_disabled, base.enabled) = (enabled.is_none(), enabled);
+    let last = all.last().copied();
+    for base in all {
+        let is_last = Some(base) == last;
+        let own = enabled.clone().filter(|_| is_last);
+        fos_transaction::put_in_force(reader, base, own, is_last && enabled.is_none());
     }
 }
 
-/// Sets the default zone.
-pub(super) fn set_default(reader: &mut Reader<'_>, default: ZoneDefault) {
+/// Sets the default zone, as an output shows it.
+pub(super) fn show_default(reader: &mut Reader<'_>, default: ZoneDefault) {
     let at = reader.at();
     for base in session(reader) {
-        reader.facts.zones[base].default = Some((default, at));
+        fos_transaction::committed_default(reader, base, (default, at));
     }
 }
 
@@ -60,7 +59,7 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
     let lower = word.to_ascii_lowercase();
     let at = reader.at();
     match ["cfgsave", "cfgenable", "cfgdisable", "cfgclear", "defzone"].contains(&lower.as_str()) {
-        true => fos_transaction::ask(reader),
+        true => fos_transaction::ask(reader, rest),
         false => fos_transaction::forget(reader),
     }
     match lower.as_str() {
@@ -78,9 +77,8 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
             return Some(Fate::Used);
         }
         "cfgclear" => {
-            fos_transaction::edit(reader);
             for base in session(reader) {
-                reader.facts.zones[base].defined = Objects::default();
+                fos_transaction::clear(reader, base);
             }
             return Some(Fate::Used);
         }
@@ -98,7 +96,10 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
             if !closed && !rest.contains("--allaccess") {
                 return None;
             }
-            set_default(reader, if closed { ZoneDefault::Closed } else { ZoneDefault::OpenWithoutZones });
+            let default = if closed { ZoneDefault::Closed } else { ZoneDefault::OpenWithoutZones };
+            for base in session(reader) {
+                fos_transaction::set_default(reader, base, (default, at));
+            }
             return Some(Fate::Used);
         }
         _ => {}
@@ -106,7 +107,6 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
     if OBJECT_COMMANDS.contains(&lower.as_str()) {
         reader.is(Os::FabricOs);
         reader.begun = Some("zone commands");
-        fos_transaction::edit(reader);
         return Some(object_command(reader, &lower, rest));
     }
     let kinds = [("ali", Kind::Alias), ("zone", Kind::Zone), ("cfg", Kind::Config)];
@@ -120,7 +120,6 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         return Some(Fate::bad("has no name", "complete the command"));
     };
     let noun = kind.noun();
-    fos_transaction::edit(reader);
     let all = session(reader);
     let defined = |base: &usize| reader.facts.zones[*base].defined.of(kind).contains_key(&name);
     let having: Vec<usize> = all.iter().copied().filter(defined).collect();
@@ -128,8 +127,10 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         if !having.is_empty() {
             return Some(Fate::bad(format!("creates a {noun} that exists"), "remove one of the two definitions"));
         }
-        let last = all.last().map(|base| &mut reader.facts.zones[*base]);
-        last.map(|base| base.defined.of_mut(kind).insert(name, object));
+        if let Some(base) = all.last().copied() {
+            reader.transactions.edits(reader.seen).object((base, kind, name.clone()), None);
+            reader.facts.zones[base].defined.of_mut(kind).insert(name, object);
+        }
         return Some(Fate::Used);
     }
     if having.is_empty() {
@@ -137,7 +138,9 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         return Some(Fate::bad(reason, "add the output of cfgshow before it"));
     }
     for base in having {
-        change(reader.facts.zones[base].defined.of_mut(kind), action, &name, &object);
+        let map = reader.facts.zones[base].defined.of_mut(kind);
+        reader.transactions.edits(reader.seen).object((base, kind, name.clone()), map.get(&name));
+        change(map, action, &name, &object);
     }
     Some(Fate::Used)
 }
@@ -184,8 +187,9 @@ fn object_command(reader: &mut Reader<'_>, word: &str, rest: &str) -> Fate {
     if new.is_some_and(|new| all.iter().any(|base| has(base, new))) {
         return Fate::bad("gives an object the name of another one", "correct the command");
     }
-    for base in all {
-        let base = &mut reader.facts.zones[base];
+    let edits = reader.transactions.edits(reader.seen);
+    for number in all {
+        let base = &mut reader.facts.zones[number];
         if let (Some((name, _)), Some(new)) = (&mut base.enabled, new)
             && name == old
             && base.defined.configs.contains_key(old)
@@ -194,7 +198,16 @@ fn object_command(reader: &mut Reader<'_>, word: &str, rest: &str) -> Fate {
         }
         for kind in KINDS {
             let map = base.defined.of_mut(kind);
-            if let (Some(object), Some(new)) = (map.remove(old), new) {
+            for (name, object) in map.iter() {
+                let mut members = object.members.iter().chain(&object.principals);
+                if name == old || members.any(|member| member == old) {
+                    edits.object((number, kind, name.clone()), Some(object));
+                }
+            }
+            if let Some(object) = map.remove(old)
+                && let Some(new) = new
+            {
+                edits.object((number, kind, new.to_owned()), None);
                 map.insert(new.to_owned(), object);
             }
             let replace = |list: &mut Vec<String>| match new {

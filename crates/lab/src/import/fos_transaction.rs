@@ -2,119 +2,199 @@
 //! `cfgdisable`; `cfgtransabort` takes them back, and the answer "no" takes back the command that
 //! has asked.
 
-use super::facts::{Objects, ZoneBase};
+use super::facts::{At, Kind, Object, Objects, ZoneBase};
 use super::lines::Reader;
 use super::report::Fate;
+use sanloom_fc::config::ZoneDefault;
 use std::collections::BTreeMap;
 
 /// End of the questions of Fabric OS.
 const QUESTION: &str = "(yes, y, no, n):";
 
-/// Databases of a switch, by number, as they were at some time.
-type Snapshot = Vec<(usize, ZoneBase)>;
+/// An object of a database: the number of the database, the kind of object, and the name.
+type Place = (usize, Kind, String);
+
+/// What edits have replaced.
+#[derive(Default)]
+pub(super) struct Edits {
+    /// Objects before the first edit of each; `None` for those that did not exist.
+    objects: BTreeMap<Place, Option<Object>>,
+    /// Default zones before, by database.
+    defaults: BTreeMap<usize, Option<(ZoneDefault, At)>>,
+}
+
+impl Edits {
+    /// Notes what an object is before an edit. The first edit counts.
+    pub fn object(&mut self, place: Place, before: Option<&Object>) {
+        self.objects.entry(place).or_insert_with(|| before.cloned());
+    }
+}
 
 /// Transactions of one file.
 #[derive(Default)]
 pub(super) struct Transactions {
-    /// Databases before the edits that are not saved, by the sighting of their switch.
-    open: BTreeMap<usize, Snapshot>,
+    /// Edits that are not saved, by the sighting of their switch.
+    open: BTreeMap<usize, Edits>,
     asked: Option<Asked>,
 }
 
-/// A command that waits for its answer.
-struct Asked {
-    seen: usize,
-    /// Databases before the command.
-    before: Snapshot,
-    /// The transaction that was open before the command.
-    open: Option<Snapshot>,
-    /// The question is in the file, and no answer behind it.
-    is_open: bool,
+impl Transactions {
+    /// Returns the edits of a switch that are not saved.
+    pub fn edits(&mut self, seen: usize) -> &mut Edits {
+        self.open.entry(seen).or_default()
+    }
 }
 
-fn snapshot(reader: &Reader<'_>) -> Snapshot {
-    let zones = reader.facts.zones.iter().enumerate();
-    zones.filter(|(_, base)| is_of(base, reader.seen)).map(|(number, base)| (number, base.clone())).collect()
+/// A command that may be refused by its answer.
+struct Asked {
+    seen: usize,
+    /// The question is in the file, and no answer behind it.
+    is_open: bool,
+    undo: Undo,
 }
+
+/// What a command has replaced.
+#[derive(Default)]
+struct Undo {
+    /// Transaction that it has ended.
+    ended: Option<Edits>,
+    /// Configurations in force, by database.
+    in_force: Vec<(usize, InForce)>,
+    /// Objects that it has removed.
+    objects: Vec<(Place, Object)>,
+    defaults: Vec<(usize, Option<(ZoneDefault, At)>)>,
+}
+
+/// The configuration in force: its name, whether there is none, and its zones.
+type InForce = (Option<(String, At)>, bool, Objects);
 
 /// Returns whether the commands of a switch apply to a database.
 pub(super) fn is_of(base: &ZoneBase, seen: usize) -> bool {
     base.seen == seen && base.vsan.is_none()
 }
 
-/// Restores the databases of a switch. Outputs since then have shown the edits, so that they get
-/// the objects of the last database before.
-fn restore(reader: &mut Reader<'_>, seen: usize, snapshot: Snapshot) {
-    let last = snapshot.last().map_or_else(Objects::default, |(_, base)| base.defined.clone());
-    let of_switch = |base: &&mut ZoneBase| is_of(base, seen);
-    for base in reader.facts.zones.iter_mut().filter(of_switch) {
-        base.defined.clone_from(&last);
-    }
-    for (number, before) in snapshot {
-        reader.facts.zones[number] = before;
-    }
+/// Notes a command that asks, unless it is told not to. It has changed nothing yet.
+pub(super) fn ask(reader: &mut Reader<'_>, rest: &str) {
+    let asks = !rest.split_whitespace().any(|word| word == "-f");
+    let seen = reader.seen;
+    reader.transactions.asked = asks.then(|| Asked { seen, is_open: false, undo: Undo::default() });
 }
 
-/// Notes that a command is about to edit the databases of the present switch.
-pub(super) fn edit(reader: &mut Reader<'_>) {
-    if !reader.transactions.open.contains_key(&reader.seen) {
-        let before = snapshot(reader);
-        reader.transactions.open.insert(reader.seen, before);
-    }
-}
-
-/// Ends the transaction of the present switch; its edits stay.
-pub(super) fn save(reader: &mut Reader<'_>) {
-    reader.transactions.open.remove(&reader.seen);
-}
-
-/// Ends the transaction of the present switch and takes its edits back.
-pub(super) fn abort(reader: &mut Reader<'_>) {
-    if let Some(before) = reader.transactions.open.remove(&reader.seen) {
-        restore(reader, reader.seen, before);
-    }
-}
-
-/// Notes that a command that asks is about to change the present switch.
-pub(super) fn ask(reader: &mut Reader<'_>) {
-    let (seen, before) = (reader.seen, snapshot(reader));
-    let open = reader.transactions.open.get(&seen).cloned();
-    reader.transactions.asked = Some(Asked { seen, before, open, is_open: false });
-}
-
-/// Notes that the next line belongs to a command without a question.
+/// Notes that no command waits for an answer.
 pub(super) fn forget(reader: &mut Reader<'_>) {
     reader.transactions.asked = None;
 }
 
-/// Takes back the command that has asked.
-fn refuse(reader: &mut Reader<'_>) {
-    let Some(Asked { seen, before, open, .. }) = reader.transactions.asked.take() else { return };
-    // A database that the command has begun shows nothing.
-    let is_new = |number: usize| before.iter().all(|(known, _)| *known != number);
-    for (number, base) in reader.facts.zones.iter_mut().enumerate().filter(|(_, base)| is_of(base, seen)) {
-        if is_new(number) {
-            *base = ZoneBase { at: base.at, seen, ..ZoneBase::default() };
+/// Ends the transaction of the present switch; its edits stay.
+pub(super) fn save(reader: &mut Reader<'_>) {
+    let edits = reader.transactions.open.remove(&reader.seen);
+    if let Some(asked) = &mut reader.transactions.asked {
+        asked.undo.ended = edits;
+    }
+}
+
+/// Sets the configuration in force of a database, whose zones in force are so no longer.
+pub(super) fn put_in_force(reader: &mut Reader<'_>, number: usize, enabled: Option<(String, At)>, is_disabled: bool) {
+    let base = &mut reader.facts.zones[number];
+    let active = std::mem::take(&mut base.active);
+    let before = (std::mem::replace(&mut base.enabled, enabled), base.is_disabled, active);
+    base.is_disabled = is_disabled;
+    if let Some(asked) = &mut reader.transactions.asked {
+        asked.undo.in_force.push((number, before));
+    }
+}
+
+/// Removes all objects of a database.
+pub(super) fn clear(reader: &mut Reader<'_>, number: usize) {
+    let defined = std::mem::take(&mut reader.facts.zones[number].defined);
+    let edits = reader.transactions.open.entry(reader.seen).or_default();
+    let mut removed = Vec::new();
+    for (kind, map) in [(Kind::Alias, defined.aliases), (Kind::Zone, defined.zones), (Kind::Config, defined.configs)] {
+        for (name, object) in map {
+            edits.object((number, kind, name.clone()), Some(&object));
+            removed.push(((number, kind, name), object));
         }
     }
-    restore(reader, seen, before);
-    match open {
-        Some(open) => reader.transactions.open.insert(seen, open),
-        None => reader.transactions.open.remove(&seen),
-    };
+    if let Some(asked) = &mut reader.transactions.asked {
+        asked.undo.objects.extend(removed);
+    }
+}
+
+/// Sets the default zone of a database, as part of the transaction.
+pub(super) fn set_default(reader: &mut Reader<'_>, number: usize, default: (ZoneDefault, At)) {
+    let before = reader.facts.zones[number].default.replace(default);
+    reader.transactions.edits(reader.seen).defaults.entry(number).or_insert(before);
+    if let Some(asked) = &mut reader.transactions.asked {
+        asked.undo.defaults.push((number, before));
+    }
+}
+
+/// Notes a default zone that an output calls committed.
+pub(super) fn committed_default(reader: &mut Reader<'_>, number: usize, default: (ZoneDefault, At)) {
+    reader.facts.zones[number].default = Some(default);
+    if let Some(edits) = reader.transactions.open.get_mut(&reader.seen) {
+        edits.defaults.insert(number, Some(default));
+    }
+}
+
+/// Ends the transaction of the present switch and takes its edits back. Outputs since then have
+/// shown the edits, so that their objects become those before, too.
+pub(super) fn abort(reader: &mut Reader<'_>) {
+    let seen = reader.seen;
+    let Some(edits) = reader.transactions.open.remove(&seen) else { return };
+    let last_edited = edits.objects.keys().map(|place| place.0).max().unwrap_or(0);
+    let later: Vec<usize> =
+        (last_edited + 1..reader.facts.zones.len()).filter(|base| is_of(&reader.facts.zones[*base], seen)).collect();
+    for ((number, kind, name), before) in edits.objects {
+        for base in later.iter().copied().chain([number]) {
+            let map = reader.facts.zones[base].defined.of_mut(kind);
+            match &before {
+                Some(object) => map.insert(name.clone(), object.clone()),
+                None => map.remove(&name),
+            };
+        }
+    }
+    for (number, before) in edits.defaults {
+        reader.facts.zones[number].default = before;
+    }
+}
+
+/// Takes back the command that has asked.
+fn refuse(reader: &mut Reader<'_>) {
+    let Some(Asked { seen, undo, .. }) = reader.transactions.asked.take() else { return };
+    for ((number, kind, name), object) in undo.objects {
+        reader.facts.zones[number].defined.of_mut(kind).insert(name, object);
+    }
+    for (number, (enabled, is_disabled, active)) in undo.in_force.into_iter().rev() {
+        let base = &mut reader.facts.zones[number];
+        (base.enabled, base.is_disabled, base.active) = (enabled, is_disabled, active);
+    }
+    for (number, default) in undo.defaults.into_iter().rev() {
+        reader.facts.zones[number].default = default;
+    }
+    if let Some(ended) = undo.ended {
+        reader.transactions.open.insert(seen, ended);
+    }
+}
+
+/// Returns whether an output says that a command has done nothing.
+fn is_cancelled(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("operation cancel")
 }
 
 /// Reads the question of a command, or the answer. `None`: the line is neither.
 pub(super) fn answer(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
     let asked = reader.transactions.asked.as_mut()?;
-    let (is_question, word) = match text.rsplit_once(QUESTION) {
+    let (is_question, rest) = match text.rsplit_once(QUESTION) {
         Some((_, rest)) => (true, rest.trim().trim_start_matches("[no]").trim()),
         None => (false, text),
     };
-    match word.to_ascii_lowercase().as_str() {
+    match rest.to_ascii_lowercase().as_str() {
         "n" | "no" => refuse(reader),
         "y" | "yes" => forget(reader),
-        "" if is_question => asked.is_open = true,
+        // What follows shows what any other word has done.
+        word if is_question && !word.contains(char::is_whitespace) => asked.is_open = true,
+        _ if is_cancelled(rest) => refuse(reader),
         // The answer is not in the log, but what the command did then is.
         _ if is_question => forget(reader),
         _ => return None,

@@ -20,8 +20,8 @@ pub(super) struct Cursor {
 pub(super) fn default_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let Some((key, value)) = text.split_once('-') else { return Fate::Unknown };
     match (key.trim(), value.trim()) {
-        ("committed", "No Access") => super::fos_commands::set_default(reader, ZoneDefault::Closed),
-        ("committed", "All Access") => super::fos_commands::set_default(reader, ZoneDefault::OpenWithoutZones),
+        ("committed", "No Access") => super::fos_commands::show_default(reader, ZoneDefault::Closed),
+        ("committed", "All Access") => super::fos_commands::show_default(reader, ZoneDefault::OpenWithoutZones),
         ("transaction", _) => return Fate::Decoration,
         _ => return Fate::Unknown,
     }
@@ -49,7 +49,7 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         // Zone commands without a prompt, as in a script.
         let word = text.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
         let kinds = ["ali", "zone", "cfg"].iter().find_map(|kind| word.strip_prefix(kind)).unwrap_or("");
-        let actions = ["create", "add", "remove", "delete", "enable", "disable", "save"];
+        let actions = ["create", "add", "remove", "delete", "enable", "disable", "save", "clear", "transabort"];
         let is_command = actions.contains(&kinds) || word == "defzone" || OBJECT_COMMANDS.contains(&word.as_str());
         return if is_command { command(reader, text) } else { None };
     }

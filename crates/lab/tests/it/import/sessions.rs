@@ -90,6 +90,36 @@ fn an_aborted_transaction_changes_nothing_and_a_saved_one_stays() {
         (format!("{edit}{prompt}cfgenable \"c1\"\n{QUESTION}y\nzone config is in effect\n{abort}"), "a1 a2 a3"),
     ] {
         assert_eq!(after(&commands).0.join(" "), members, "{commands}");
+        let script = commands.replace(prompt, "").replace("cfgshow\n", "");
+        assert_eq!(after(&script).0.join(" "), members, "{script}");
+    }
+}
+
+/// The first output of the switch is within the transaction.
+#[test]
+fn an_aborted_transaction_takes_back_its_own_edits_only() {
+    let (begin, rest) = BEGIN.split_once("sw1:admin> cfgshow\n").unwrap();
+    let edit = "sw1:admin> alicreate \"a3\",\"50:00:09:73:00:18:1c:05\"\n";
+    let shown = rest.replace(" alias:\ta2", " alias:\ta3\t50:00:09:73:00:18:1c:05\n alias:\ta2");
+    let log = format!("{begin}{edit}sw1:admin> cfgshow\n{shown}sw1:admin> cfgtransabort\n");
+    let found = objects(&database(&run(&log)));
+    let names: Vec<&String> = found.keys().collect();
+    assert_eq!(names, ["alias a1", "alias a2", "config c1", "zone z1"], "{log}");
+}
+
+#[test]
+fn an_aborted_transaction_leaves_the_default_zone() {
+    let deny = "sw1:admin> defzone --noaccess\n";
+    let shown =
+        "sw1:admin> defzone --show\nDefault Zone Access Mode\n committed - No Access\n transaction - No Transaction\n";
+    let abort = "sw1:admin> cfgtransabort\n";
+    let edit = "sw1:admin> zoneremove \"z1\",\"a1\"\n";
+    for (commands, default) in [
+        (format!("{deny}sw1:admin> cfgsave -f\n{abort}"), ZoneDefault::Closed),
+        (format!("{deny}{abort}"), ZoneDefault::OpenWithoutZones),
+        (format!("{edit}{shown}{abort}"), ZoneDefault::Closed),
+    ] {
+        assert_eq!(database(&run(&format!("{BEGIN}{commands}"))).default_zone, default, "{commands}");
     }
 }
 
@@ -109,6 +139,9 @@ fn the_answer_no_takes_a_command_back_and_leaves_the_transaction_open() {
         (format!("{disable}\n{prompt}\n"), "a1 a2", in_force.clone()),
         (format!("{disable}\nUpdating flash ...\n{prompt}\n"), "a1 a2", None),
         (format!("{disable} Updating flash ...\n{prompt}\n"), "a1 a2", None),
+        (format!("{disable}\nOperation cancelled.\n{prompt}\n"), "a1 a2", in_force.clone()),
+        (format!("{disable} q\nOperation cancelled.\n{prompt}\n"), "a1 a2", in_force.clone()),
+        (format!("{disable} Operation cancelled.\n{prompt}\n"), "a1 a2", in_force.clone()),
         (format!("{clear}n\n"), "a1 a2", in_force.clone()),
         (format!("{clear}y\n{abort}"), "a1 a2", in_force.clone()),
         (format!("{edit}{disable} n\n{abort}"), "a1 a2", in_force.clone()),
