@@ -7,14 +7,15 @@
 use super::connection::Pull;
 use super::{Cx, Job, Srp, connection, target};
 use crate::host::RaisedInterrupt;
+use sanloom_scsi::scsi::IoTag;
 use sanloom_transport::infiniband::rc::packet::Operation;
 use sanloom_wire::srp::Iu;
 use std::ops::Range;
 
 /// Part of a connection that the target sends.
 pub(super) enum Leaving {
-    /// Data of a read, and the time at which the bus has moved them, in ps.
-    Data(u64, Range<u32>),
+    /// Data of a read: the time at which the bus has moved them, in ps, their task and their place.
+    Data(u64, IoTag, Range<u32>),
     Unit(Iu),
 }
 
@@ -69,7 +70,7 @@ pub(super) fn send(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, unit: Iu) {
 }
 
 /// Writes data of a read to the host, when the bus has moved them.
-pub(super) fn write(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, part: Range<u32>) {
+pub(super) fn write(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, tag: IoTag, part: Range<u32>) {
     let ((storage, port), now_ps) = (port(srp, number), cx.net.now());
     let at_ps = cx.around.transfer(storage, port, part.end - part.start, now_ps);
     let leaving = &mut srp.connections[number as usize].leaving;
@@ -77,7 +78,7 @@ pub(super) fn write(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, part: Range<u32
         target::rdma(srp, cx, number, Operation::Write, part);
         return;
     }
-    leaving.push_back(Leaving::Data(at_ps, part));
+    leaving.push_back(Leaving::Data(at_ps, tag, part));
     srp.agenda.plan(cx.net, at_ps, Job::Leave(number));
 }
 
@@ -86,11 +87,11 @@ pub(super) fn leave(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
     let now_ps = cx.net.now();
     loop {
         let leaving = &mut srp.connections[number as usize].leaving;
-        if leaving.front().is_none_or(|front| matches!(front, Leaving::Data(at_ps, _) if *at_ps > now_ps)) {
+        if leaving.front().is_none_or(|front| matches!(front, Leaving::Data(at_ps, ..) if *at_ps > now_ps)) {
             return;
         }
         match leaving.pop_front() {
-            Some(Leaving::Data(_, part)) => {
+            Some(Leaving::Data(_, _, part)) => {
                 target::rdma(srp, cx, number, Operation::Write, part);
             }
             Some(Leaving::Unit(unit)) => connection::send(srp, cx, 2 * number + 1, unit),

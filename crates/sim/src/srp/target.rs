@@ -1,6 +1,7 @@
 //! The storage system's side of a channel.
 
 use super::connection::{Connection, Pull, TargetEnd};
+use super::storage_adapter::Leaving;
 use super::{CHANNEL, Cx, Srp, storage_adapter};
 use crate::infiniband::Content;
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
@@ -109,26 +110,34 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
             Output::Pull { tag, bytes, .. } => {
                 let system = srp.systems.get(usize::from(storage)).and_then(Option::as_ref);
                 let grain = system.and_then(|system| system.plan.grain).unwrap_or(bytes).max(1);
-                let mut from = 0;
-                while from < bytes {
+                if system.is_some_and(|system| system.plan.grain.is_some()) {
+                    // The block I/O of a write has begun, and none of its data have arrived.
+                    cx.around.arrived(cx.net, storage, owner, tag, 0);
+                }
+                let mut from = 0_u32;
+                loop {
                     let arrived = bytes.min(from.saturating_add(grain));
                     let last = rdma(srp, cx, connection, Operation::Read, from..arrived);
                     let is_end = arrived == bytes;
                     let pull = Pull { last, tag: Some(tag), bytes: arrived - from, arrived, is_end };
                     srp.connections[connection as usize].pulls.push_back(pull);
                     from = arrived;
+                    if is_end {
+                        break;
+                    }
                 }
             }
-            Output::Push { bytes, .. } => {
+            Output::Push { tag, bytes, .. } => {
                 let from = std::mem::take(&mut before).min(bytes);
                 if from < bytes {
-                    storage_adapter::write(srp, cx, connection, from..bytes);
+                    storage_adapter::write(srp, cx, connection, tag, from..bytes);
                 }
             }
             Output::Io(io) => submit(srp, cx, connection, (storage, owner), &io),
             Output::Cancel(tag) => {
                 let pulls = state.pulls.iter_mut().chain(&mut state.arriving);
                 pulls.filter(|pull| pull.tag == Some(tag)).for_each(|pull| pull.tag = None);
+                state.leaving.retain(|part| !matches!(part, Leaving::Data(_, of, _) if *of == tag));
                 if cx.around.cancel(cx.net, storage, owner, tag) {
                     srp.connections[connection as usize].ios -= 1;
                 } else {
@@ -174,7 +183,7 @@ pub(super) fn io_data(srp: &mut Srp, cx: &mut Cx<'_>, at: (u16, u16), tag: IoTag
     let before = take_passed(state, tag);
     state.passed.push((tag, bytes.max(before)));
     if bytes > before {
-        storage_adapter::write(srp, cx, connection, before..bytes);
+        storage_adapter::write(srp, cx, connection, tag, before..bytes);
     }
 }
 

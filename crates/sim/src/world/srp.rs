@@ -171,7 +171,8 @@ impl Around for Parts<'_> {
         let node = self.hosts.node_mut(host);
         // Channel adapters are on the last bus of the host.
         let moved_ps = node.buses.last_mut().map_or(now_ps, |bus| bus.occupy(now_ps, bytes.into()));
-        charge_completion(node, moved_ps, hba)
+        // The processor is booked now, because it does not keep a core free for a later time.
+        charge_completion(node, now_ps, hba).max(moved_ps)
     }
 
     fn transfer(&mut self, storage: u16, port: u16, bytes: u32, now_ps: u64) -> u64 {

@@ -163,15 +163,19 @@ fn validate_switch(lab: &Lab, number: u16, switch: &EthernetSwitch, problems: &m
     let classes = u64::from(switch.lossless_groups());
     let needed = classes * (headrooms + last * switch.reserve_bytes);
     if needed > switch.memory_bytes {
+        let (groups, or) = match (switch.pauses_links, classes) {
+            (true, _) => ("the pause of whole links".to_owned(), " or `headroom`"),
+            (false, 1) => ("1 lossless priority".to_owned(), ", `headroom` or the list `pfc`"),
+            (false, _) => (format!("{classes} lossless priorities"), ", `headroom` or the list `pfc`"),
+        };
         problems.add(
             ProblemKind::BadSize,
             place.key("memory"),
             format!(
-                "reserves and headroom of {classes} lossless priorit{} at {last} ports need {needed} bytes, the memory has {}",
-                if classes == 1 { "y" } else { "ies" },
+                "reserves and headroom of {groups} at {last} ports need {needed} bytes, the memory has {}",
                 switch.memory_bytes
             ),
-            format!("make `memory` larger than {needed} bytes, or `reserve`, `headroom` or the list `pfc` smaller"),
+            format!("make `memory` larger than {needed} bytes, or `reserve`{or} smaller"),
         );
     }
 }

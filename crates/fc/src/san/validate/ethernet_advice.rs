@@ -2,7 +2,7 @@
 
 use super::Problems;
 use super::ethernet::{link_place, name, switch_place};
-use crate::config::{Congestion, EthernetNode, PRIORITIES, Tcp};
+use crate::config::{Congestion, EthernetFault, EthernetNode, FaultKind, PRIORITIES, Tcp};
 use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, fcoe_paths};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +16,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     marks(lab, &traffic, problems);
     shared_priorities(lab, &traffic, problems);
     peers(lab, problems);
+    storms(lab, problems);
 }
 
 /// Priorities in use.
@@ -197,5 +198,25 @@ fn peers(lab: &Lab, problems: &mut Problems) {
             ),
             "set `congestion = \"dctcp\"` at both ends",
         );
+    }
+}
+
+/// Storms of pauses at switches that ignore them.
+fn storms(lab: &Lab, problems: &mut Problems) {
+    for (number, fault) in lab.faults.iter().enumerate() {
+        let FaultKind::Ethernet(EthernetFault::PauseStorm { link, end, priorities }) = fault.kind else { continue };
+        let Some(link) = lab.ethernet_links.get(usize::from(link)) else { continue };
+        let Some(EthernetNode::Switch(partner)) = link.ends.get(usize::from(end ^ 1)).map(|end| end.node) else {
+            continue;
+        };
+        let Some(switch) = lab.ethernet_switches.get(usize::from(partner)) else { continue };
+        if switch.lossless_priorities() & priorities == 0 {
+            problems.add(
+                ProblemKind::PauseMismatch,
+                Place::of(Section::Fault, number).key("priorities"),
+                format!("`{}` has no flow control for these priorities, so it ignores their pauses", switch.name),
+                "name a priority of its `pfc`, or give it `pfc` or `pause`",
+            );
+        }
     }
 }

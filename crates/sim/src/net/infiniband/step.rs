@@ -244,14 +244,15 @@ impl InfinibandPlane {
                 line.blocked |= 1 << lane;
             }
         }
-        let starves = ready == 0 && line.blocked != 0;
+        let lane = if ready == 0 { None } else { line.arbiter.next(ready) };
+        // A lane without weight may be ready and sends nothing.
+        let starves = lane.is_none() && line.blocked != 0;
         if starves != (line.starved_ps != NEVER) {
             line.set_starved(now, starves);
         }
         if starves {
             line.starved_lanes |= line.blocked;
         }
-        let lane = if ready == 0 { None } else { line.arbiter.next(ready) };
         if let Some(lane) = lane
             && let Some(waiting) = queues.pop(output, lane, Some(inputs[usize::from(lane)]))
         {

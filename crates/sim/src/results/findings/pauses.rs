@@ -29,9 +29,9 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
         kind: FindingKind::Deadlock,
         title: format!("{} wait for each other's pause to end", plural(cycle.len() as u64, "port")),
         detail: format!(
-            "PFC deadlock, found at {at_s:.6} s: every frame that a paused port waits for is behind another paused port"
+            "Deadlock of pauses, found at {at_s:.6} s: every frame that a paused port waits for is behind another paused port"
         ),
-        remedy: "Remove the cycle: let no path go up again after it went down, or use another priority for part of the traffic".to_owned(),
+        remedy: "Remove the cycle: let no path go up again after it went down, or use another priority for part of the traffic, with PFC".to_owned(),
         cycle,
         from_s: Some(at_s),
         ..Finding::default()
@@ -106,7 +106,7 @@ pub(super) fn spreading(view: &View<'_>, results: &Results) -> Vec<Finding> {
             kind: FindingKind::CongestionSpreading,
             title: format!("congestion at {} pauses {}", own.from, plural(paused.len() as u64, "other port")),
             detail: format!("{cause}; a priority of the paused ports stood still for up to {} of the time", percent(worst)),
-            remedy: "Use ECN with DCTCP, so that senders slow down before they are paused, or give the traffic of other receivers another priority".to_owned(),
+            remedy: "Use ECN with DCTCP, so that senders slow down before they are paused, or give the traffic of other receivers another priority, with PFC".to_owned(),
             culprit: Some(own.from.clone()),
             victims: victims.collect(),
             ..Finding::default()
