@@ -1,5 +1,6 @@
 //! Tests of the main loop, with a lab inside one process.
 
+mod failures;
 mod pause;
 mod spread;
 mod tunnel;
