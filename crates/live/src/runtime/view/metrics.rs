@@ -190,8 +190,8 @@ impl Metrics<'_> {
         sheet.counter("lldp_tlvs_in_error", "Invalid DCBX TLVs, which were ignored", errors);
     }
 
-    /// Name of the port of a switch, such as `sw1:0`, that uses an Ethernet port. Of several ports on
-    /// one wire, the first one.
+    /// Name of the port of a switch, such as `sw1:0`, that uses an Ethernet port: the first one of
+    /// several on one wire.
     fn switch_port(&self, port: &LivePort) -> Option<String> {
         let of_segment = || {
             let segment = &self.fabric.segments[*port.segments.first()?];
