@@ -304,6 +304,10 @@ impl Instance {
     /// Handles a peer of a port that appeared or disappeared.
     pub fn peer_changed(&mut self, now: Instant, number: usize) {
         let light = self.ports[number].light;
+        if !light {
+            let Instance { ports, fabric, .. } = self;
+            fabric.count_failure(&ports[number]);
+        }
         self.agent_input(now, number, if light { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
         self.update_link(now, number);
     }

@@ -42,8 +42,6 @@ pub struct LivePort {
     pausing: Option<Instant>,
     /// The peer is present.
     pub light: bool,
-    /// Times that the peer has disappeared.
-    pub failures: u64,
     /// FCoE may be used, and the segments have been notified.
     pub up: bool,
     /// LLDP agent, if FCoE requires DCBX.
@@ -69,7 +67,6 @@ impl LivePort {
             held: 0,
             pausing: None,
             light: false,
-            failures: 0,
             up: false,
             agent: None,
             ready: false,
@@ -114,9 +111,7 @@ impl LivePort {
 
     /// Sets whether the peer is present. Returns true if that has changed.
     pub fn set_light(&mut self, light: bool) -> bool {
-        let changed = std::mem::replace(&mut self.light, light) != light;
-        self.failures += u64::from(changed && !light);
-        changed
+        std::mem::replace(&mut self.light, light) != light
     }
 
     /// Returns whether the port has a driver, which is closed with its link.

@@ -1,5 +1,7 @@
 //! Tests of the main loop, with a lab inside one process.
 
+mod failures;
+mod metrics;
 mod pause;
 mod spread;
 mod tunnel;

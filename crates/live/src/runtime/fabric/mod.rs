@@ -7,6 +7,7 @@ pub mod station;
 pub mod switch;
 
 use super::forward::{reason, vlan_of};
+use super::ports::LivePort;
 use super::work::{Deadlines, Timer};
 use crate::frame::FrameBuf;
 use inject::Injector;
@@ -64,6 +65,23 @@ pub struct Fabric {
 }
 
 impl Fabric {
+    /// Counts the loss of the peer of an Ethernet port at the ports of switches that use it, unless
+    /// an operator has disabled them.
+    pub fn count_failure(&mut self, port: &LivePort) {
+        for number in &port.segments {
+            let segment = &self.segments[*number];
+            if !segment.disabled {
+                *self.switches[segment.switch].failures.entry(segment.lab_port).or_default() += 1;
+            }
+        }
+        if let Some((switch, number)) = port.tunnel {
+            let live = &mut self.switches[switch];
+            if !live.disabled.contains(&number) {
+                *live.failures.entry(number).or_default() += 1;
+            }
+        }
+    }
+
     /// Returns the next step of a frame with these addresses (D_ID, S_ID, OX_ID) from an ingress
     /// port.
     #[inline]

@@ -71,6 +71,9 @@ pub struct LiveSwitch {
     pub zones: SwitchZones,
     /// Inner ports that an operator has disabled; segments have their own flag.
     pub disabled: BTreeSet<u16>,
+    /// Times that the peer of an Ethernet or FCIP port disappeared while the port was enabled, by
+    /// port; absent: 0.
+    pub failures: BTreeMap<u16, u64>,
     /// Learned addresses that could not be stored.
     pub unkept_addresses: BTreeMap<Wwpn, FcId>,
     /// The spray leg of the last frame.
@@ -98,6 +101,7 @@ impl LiveSwitch {
             bundles,
             zones: SwitchZones::default(),
             disabled: BTreeSet::new(),
+            failures: BTreeMap::new(),
             unkept_addresses: BTreeMap::new(),
             last_leg: 0,
         }

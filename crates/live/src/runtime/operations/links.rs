@@ -339,6 +339,7 @@ fn close_link(site: &mut Site<'_>, switch: usize, port: u16) -> bool {
     let number = closed.port;
     let disabled = std::mem::replace(&mut closed.disabled, true);
     closed.gone = true;
+    instance.fabric.switches[switch].failures.remove(&port);
     for attachment in &mut instance.fabric.switches[switch].attachments {
         if *attachment == Attachment::Segment(segment) {
             *attachment = Attachment::Nothing;

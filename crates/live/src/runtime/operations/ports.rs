@@ -29,7 +29,7 @@ pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) 
             return Answer::Done;
         }
         Attachment::Tunnel(number) => {
-            tunnel::enable(instance, number, enabled);
+            tunnel::enable(instance, now, number, enabled);
             return Answer::Done;
         }
         Attachment::Storage { system, port } => {

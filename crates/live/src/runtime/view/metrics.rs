@@ -4,6 +4,7 @@ use super::Tables;
 use crate::capture::Captures;
 use crate::runtime::fabric::switch::LiveSwitch;
 use crate::runtime::instance::Instance;
+use crate::runtime::ports::LivePort;
 use crate::srp::{self, SrpServer};
 use crate::storage::port::StoragePort;
 use crate::volumes::HostPort;
@@ -92,34 +93,45 @@ impl Metrics<'_> {
     }
 
     fn port_metrics(&self, sheet: &mut Sheet) {
-        // Closed links leave closed ports behind.
-        let there = || self.ports.iter().filter(|port| port.is_open());
-        let hosts =
-            || self.services.volumes.iter().flat_map(|engine| engine.hosts().iter()).filter_map(HostPort::adapter);
-        let ports = || there().map(|port| &port.ethernet).chain(hosts().map(|adapter| &adapter.port));
         let rows = match self.fabric(Which::Ports, None).table {
             Table::Ports(table) => table.ports,
             _ => Vec::new(),
         };
-        let of_links: BTreeMap<&str, Labels> = rows.iter().map(|row| (&*row.link, row.labels().to_vec())).collect();
-        // A port of a host belongs to no switch.
-        let link = |name: &str| of_links.get(name).cloned().unwrap_or_else(|| label([("link", name)]));
-        let on = |name: &str, key: &'static str, value: &str| {
-            let mut labels = link(name);
+        let of_switches: BTreeMap<&str, Labels> = rows.iter().map(|row| (&*row.port, row.labels().to_vec())).collect();
+        // A port of a storage system or of a host belongs to no switch.
+        let by_link = |name: &str| label([("link", name)]);
+        let labels = |port: &LivePort| {
+            let own = self.switch_port(port).and_then(|port| of_switches.get(&*port).cloned());
+            own.unwrap_or_else(|| by_link(&port.ethernet.name))
+        };
+        // Closed links leave closed ports behind.
+        let there = self.ports.iter().filter(|port| port.is_open());
+        let there: Vec<(Labels, &LivePort)> = there.map(|port| (labels(port), port)).collect();
+        let hosts = self.services.volumes.iter().flat_map(|engine| engine.hosts().iter());
+        let hosts = hosts.filter_map(HostPort::adapter);
+        let hosts: Vec<_> = hosts.map(|adapter| (by_link(&adapter.port.name), adapter)).collect();
+        let ports = || {
+            let of_switches = there.iter().map(|(labels, port)| (labels, &port.ethernet));
+            of_switches.chain(hosts.iter().map(|(labels, adapter)| (labels, &adapter.port)))
+        };
+        let on = |labels: &Labels, key: &'static str, value: &str| {
+            let mut labels = labels.clone();
             labels.push((key, value.to_owned()));
             labels
         };
         let both = |of: fn(&crate::ports::Traffic) -> u64| {
-            ports().flat_map(move |port| {
-                let row = |direction, traffic| (on(&port.name, "direction", direction), of(traffic));
+            ports().flat_map(move |(labels, port)| {
+                let row = |direction, traffic| (on(labels, "direction", direction), of(traffic));
                 [row("in", &port.received), row("out", &port.sent)]
             })
         };
-        let light = there().map(|port| (link(&port.ethernet.name), i64::from(port.light)));
-        let light = light.chain(hosts().map(|adapter| (link(&adapter.port.name), i64::from(adapter.port.has_peer()))));
+        let light = there.iter().map(|(labels, port)| (labels.clone(), i64::from(port.light)));
+        let of_hosts = hosts.iter().map(|(labels, adapter)| (labels.clone(), i64::from(adapter.port.has_peer())));
+        let light = light.chain(of_hosts);
         sheet.gauge("port_up", "The Ethernet port has a peer", light);
-        let begun = there().map(|port| (link(&port.ethernet.name), i64::from(port.up)));
-        let begun = begun.chain(hosts().map(|adapter| (link(&adapter.port.name), i64::from(adapter.has_begun()))));
+        let begun = there.iter().map(|(labels, port)| (labels.clone(), i64::from(port.up)));
+        let of_hosts = hosts.iter().map(|(labels, adapter)| (labels.clone(), i64::from(adapter.has_begun())));
+        let begun = begun.chain(of_hosts);
         sheet.gauge(
             "port_fcoe",
             "FCoE has begun at the Ethernet port: it has a peer, and DCBX has agreed if it is required",
@@ -127,8 +139,8 @@ impl Metrics<'_> {
         );
         sheet.counter("port_frames", "Frames of the Ethernet port", both(|traffic| traffic.frames));
         sheet.counter("port_bytes", "Bytes of the Ethernet port", both(|traffic| traffic.bytes));
-        let pauses = ports().flat_map(|port| {
-            let of = |direction, frames| (on(&port.name, "direction", direction), frames);
+        let pauses = ports().flat_map(|(labels, port)| {
+            let of = |direction, frames| (on(labels, "direction", direction), frames);
             [of("in", port.pauses_received), of("out", port.pauses_sent)]
         });
         sheet.counter(
@@ -136,8 +148,9 @@ impl Metrics<'_> {
             "Frames of priority-based flow control (PFC) that pause or resume lossless priorities",
             pauses,
         );
-        let drops = ports()
-            .flat_map(|port| port.drops.iter().map(|(reason, frames)| (on(&port.name, "reason", reason), *frames)));
+        let drops = ports().flat_map(|(labels, port)| {
+            port.drops.iter().map(move |(reason, frames)| (on(labels, "reason", reason), *frames))
+        });
         sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
         // The family of pauses has both directions.
         let own = PORT_COUNTERS.iter().filter(|counter| !counter.name.starts_with("pauses_"));
@@ -145,7 +158,7 @@ impl Metrics<'_> {
             let values = rows.iter().filter_map(|row| Some((row.labels().to_vec(), (counter.of)(&row.errors)?)));
             sheet.counter(&format!("port_{}", counter.name), counter.help, values);
         }
-        let queued = ports().map(|port| (link(&port.name), port.egress.len() as i64));
+        let queued = ports().map(|(labels, port)| (labels.clone(), port.egress.len() as i64));
         sheet.gauge("port_queued_frames", "Frames in the egress queue", queued);
         let fip = self.fabric.segments.iter().filter(|segment| !segment.gone).flat_map(|segment| {
             let (switch, port) = (&self.fabric.switches[segment.switch].name, segment.lab_port);
@@ -164,18 +177,28 @@ impl Metrics<'_> {
         });
         let fip = fip.chain(stations);
         sheet.counter("fip_discarded_packets", "FIP packets that were not accepted, by reason", fip);
-        let agents = || {
-            self.ports.iter().filter_map(|port| Some((&port.ethernet.name, port.agent.as_ref()?.machine.counters())))
-        };
-        let lldp = agents().flat_map(|(name, counted)| {
-            let row = |direction, packets| (on(name, "direction", direction), packets);
+        let agents =
+            || there.iter().filter_map(|(labels, port)| Some((labels, port.agent.as_ref()?.machine.counters())));
+        let lldp = agents().flat_map(|(labels, counted)| {
+            let row = |direction, packets| (on(labels, "direction", direction), packets);
             [row("in", counted.received), row("out", counted.sent)]
         });
         sheet.counter("lldp_packets", "LLDP packets received or sent", lldp);
-        let discarded = agents().map(|(name, counted)| (link(name), counted.discarded));
+        let discarded = agents().map(|(labels, counted)| (labels.clone(), counted.discarded));
         sheet.counter("lldp_discarded_packets", "LLDP packets that were invalid, or exceeded a limit", discarded);
-        let errors = agents().map(|(name, counted)| (link(name), counted.tlvs_in_error));
+        let errors = agents().map(|(labels, counted)| (labels.clone(), counted.tlvs_in_error));
         sheet.counter("lldp_tlvs_in_error", "Invalid DCBX TLVs, which were ignored", errors);
+    }
+
+    /// Name of the port of a switch, such as `sw1:0`, that uses an Ethernet port: the first one of
+    /// several on one wire.
+    fn switch_port(&self, port: &LivePort) -> Option<String> {
+        let of_segment = || {
+            let segment = &self.fabric.segments[*port.segments.first()?];
+            Some((segment.switch, segment.lab_port))
+        };
+        let (switch, number) = port.tunnel.or_else(of_segment)?;
+        Some(format!("{}:{number}", self.fabric.switches[switch].name))
     }
 
     fn switch_metrics(&self, sheet: &mut Sheet) {

@@ -122,6 +122,7 @@ impl<'a> Tables<'a> {
             errors: PortErrors::default(),
             fcip: None,
         };
+        let failures = live.failures.get(&end.port).copied().unwrap_or_default();
         match live.attachment(end.port) {
             Attachment::Segment(segment) => {
                 let segment = &self.fabric.segments[segment];
@@ -142,7 +143,7 @@ impl<'a> Tables<'a> {
                 row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
                 let fip = segment.fcf.discards().iter().filter(|(_, frames)| *frames > 0);
                 row.discards.extend(fip.map(|(why, frames)| (format!("FIP: {}", why.name()), frames)));
-                row.errors = errors(port);
+                row.errors = errors(port, failures);
             }
             Attachment::Tunnel(number) => {
                 let port = &self.ports[number];
@@ -158,7 +159,7 @@ impl<'a> Tables<'a> {
                 row.bytes_sent = Some(port.ethernet.sent.bytes);
                 row.bytes_received = Some(port.ethernet.received.bytes);
                 row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
-                row.errors = PortErrors { pauses_sent: None, pauses_received: None, ..errors(port) };
+                row.errors = PortErrors { pauses_sent: None, pauses_received: None, ..errors(port, failures) };
             }
             Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {
                 let inner = live.inner(end.port);
@@ -172,13 +173,14 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Counters of errors of an Ethernet port. Ethernet has no credits.
-fn errors(port: &LivePort) -> PortErrors {
+/// Counters of errors of an Ethernet port. Ethernet has no credits. `failures`: those of its link
+/// while the port of the switch was enabled.
+fn errors(port: &LivePort, failures: u64) -> PortErrors {
     let drops = &port.ethernet.drops;
     let count = |reasons: &[&str]| reasons.iter().filter_map(|reason| drops.get(reason)).sum::<u64>();
     let sent = count(&[port_reason::NO_PEER, port_reason::HOLD_TIME, port_reason::REFUSED]);
     PortErrors {
-        link_failures: Some(port.failures),
+        link_failures: Some(failures),
         crc_errors: Some(count(&[forward_reason::BAD_CRC])),
         frames_too_long: Some(count(&[port_reason::TOO_LONG])),
         discards_received: Some(drops.values().sum::<u64>().saturating_sub(sent)),
