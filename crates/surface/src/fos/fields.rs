@@ -87,9 +87,9 @@ pub const SWITCH: &[Field] = &[
     number("vf-id", "`switch`: `vf_id`, or -1"),
     number("principal", "`switch`: `principal`, as 1 or 0"),
     truth("is-principal", "`switch`: `principal`"),
-    number("enabled-state", "2, or 3 if a client has disabled all ports so").rw(),
-    truth("is-enabled-state", "false if a client has disabled all ports so").rw(),
-    number("operational-status", "2 if the switch runs and has a domain, or else 3"),
+    number("enabled-state", "2, or 3 while all ports are disabled because a client has disabled the switch").rw(),
+    truth("is-enabled-state", "false while `enabled-state` is 3").rw(),
+    number("operational-status", "2 if the switch runs, is enabled and has a domain, or else 3"),
     text("operational-status-string", "`online` or `offline`"),
     number("up-time", "time since the start of the fabric in seconds"),
     text("model", FIXED),
@@ -370,7 +370,7 @@ pub const MANAGEMENT: &[Field] = &[
 
 /// `maps/switch-status-policy-report`.
 pub const STATUS_POLICY: &[Field] = &[
-    text("switch-health", "`healthy` if the switch runs and has a domain, or else `down`"),
+    text("switch-health", "`healthy` if the switch runs, is enabled and has a domain, or else `down`"),
     text("error-port-health", "`marginal` if a port is isolated, or else `healthy`"),
     text("marginal-port-health", FIXED),
     text("faulty-port-health", FIXED),
