@@ -396,7 +396,10 @@ pub fn compare(fields: &[Field], element: &Element) -> Result<(), String> {
                 true
             }
             (Kind::Texts(item), Content::Children(items)) => items.iter().all(|one| one.name == item),
-            (Kind::Below(fields), Content::Children(_)) => return compare(fields, child),
+            (Kind::Below(fields), Content::Children(_)) => {
+                compare(fields, child)?;
+                true
+            }
             _ => false,
         };
         if !fits {
@@ -447,6 +450,25 @@ mod tests {
             (vec![all[0].clone(), all[2].clone(), Element::number("other", 1)], "port has the unknown leaf other"),
         ] {
             assert_eq!(compare(fields, &entry(wrong)), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn every_entry_of_a_list_and_the_leaves_behind_it_are_compared() {
+        const ENTRY: &[Field] = &[text("name", "")];
+        let fields = &[below("entry", ENTRY, "").opt(), number("total", "")];
+        let entry = |leaf: &str| Element::entry("entry", vec![Element::text(leaf, "a")]);
+        let answer = |leaves: Vec<Element>| Element::container("list", leaves);
+        let total = || Element::number("total", 2_u32);
+        assert_eq!(compare(fields, &answer(vec![entry("name"), entry("name"), total()])), Ok(()));
+        assert_eq!(compare(fields, &answer(vec![total()])), Ok(()));
+        for (wrong, why) in [
+            (vec![entry("name"), entry("other"), total()], "entry has the unknown leaf other"),
+            (vec![entry("name"), Element::text("total", "2")], "total of list is no Number"),
+            (vec![entry("name"), total(), Element::number("more", 1_u32)], "list has the unknown leaf more"),
+            (vec![entry("name")], "list has no total"),
+        ] {
+            assert_eq!(compare(fields, &answer(wrong)), Err(why.to_owned()));
         }
     }
 }
