@@ -24,7 +24,7 @@ const COUNTERS: &[(&str, Count)] = &[
     ("in-octets", |row| row.bytes_received),
     ("out-octets", |row| row.bytes_sent),
     ("class-3-frames", |row| Some(row.frames_received)),
-    ("class-3-discards", |row| Some(row.discards.values().sum())),
+    ("class-3-discards", |row| Some(discards(row))),
     ("class3-in-discards", |row| row.errors.discards_received),
     ("class3-out-discards", |row| row.errors.discards_sent),
     ("crc-errors", |row| Some(row.errors.crc_errors.unwrap_or_default())),
@@ -42,6 +42,15 @@ const COUNTERS: &[(&str, Count)] = &[
     ("er_tx_c3_timeout", |row| row.errors.timeouts_sent),
     ("tim_txcrd_z", |row| Some(row.errors.credit_zero_ns? / TICK_NS)),
 ];
+
+/// Discarded frames in both directions. Where the fabric does not tell the directions apart, those of
+/// all reasons.
+fn discards(row: &PortRow) -> u64 {
+    match (row.errors.discards_received, row.errors.discards_sent) {
+        (Some(received), Some(sent)) => received.saturating_add(sent),
+        _ => row.discards.values().sum(),
+    }
+}
 
 /// Counters of a port by the names of the interfaces. A counter without such events in the fabric
 /// is absent.
@@ -190,6 +199,17 @@ pub fn reset(room: &Room<'_>, port: &Port) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn discards_are_the_sum_of_both_directions() {
+        let mut row = PortRow { discards: BTreeMap::from([("hold time".to_owned(), 5)]), ..PortRow::default() };
+        assert_eq!(counted(&row)["class-3-discards"], 5);
+        (row.errors.discards_received, row.errors.discards_sent) = (Some(5), Some(2));
+        let counted = counted(&row);
+        let [all, received, sent] =
+            ["class-3-discards", "class3-in-discards", "class3-out-discards"].map(|name| counted[name]);
+        assert_eq!((all, received, sent), (7, 5, 2));
+    }
 
     #[test]
     fn rates_are_those_between_two_samples_at_least_a_second_apart() {

@@ -87,9 +87,9 @@ pub const SWITCH: &[Field] = &[
     number("vf-id", "`switch`: `vf_id`, or -1"),
     number("principal", "`switch`: `principal`, as 1 or 0"),
     truth("is-principal", "`switch`: `principal`"),
-    number("enabled-state", "2, or 3 if a client has disabled all ports so").rw(),
-    truth("is-enabled-state", "false if a client has disabled all ports so").rw(),
-    number("operational-status", "2 if the switch runs and has a domain, or else 3"),
+    number("enabled-state", "2, or 3 while all ports are disabled because a client has disabled the switch").rw(),
+    truth("is-enabled-state", "false while `enabled-state` is 3").rw(),
+    number("operational-status", "2 if the switch runs, is enabled and has a domain, or else 3"),
     text("operational-status-string", "`online` or `offline`"),
     number("up-time", "time since the start of the fabric in seconds"),
     text("model", FIXED),
@@ -171,7 +171,10 @@ pub const STATISTICS: &[Field] = &[
     number("time-generated", "time in seconds since 1970"),
     number("reset-statistics", "1 resets the counters for the management interfaces; not read").rw().opt(),
     number("bb-credit-zero", "`ports`: `errors.credit_zeros`").opt(),
-    number("class-3-discards", "`ports`: sum of `discards`"),
+    number(
+        "class-3-discards",
+        "`ports`: sum of `errors.discards_received` and `errors.discards_sent`; without one, of `discards`",
+    ),
     number("class-3-frames", "`ports`: `frames_received`"),
     number("class3-in-discards", "`ports`: `errors.discards_received`").opt(),
     number("class3-out-discards", "`ports`: `errors.discards_sent`").opt(),
@@ -370,7 +373,7 @@ pub const MANAGEMENT: &[Field] = &[
 
 /// `maps/switch-status-policy-report`.
 pub const STATUS_POLICY: &[Field] = &[
-    text("switch-health", "`healthy` if the switch runs and has a domain, or else `down`"),
+    text("switch-health", "`healthy` if the switch runs, is enabled and has a domain, or else `down`"),
     text("error-port-health", "`marginal` if a port is isolated, or else `healthy`"),
     text("marginal-port-health", FIXED),
     text("faulty-port-health", FIXED),
@@ -393,7 +396,10 @@ pub fn compare(fields: &[Field], element: &Element) -> Result<(), String> {
                 true
             }
             (Kind::Texts(item), Content::Children(items)) => items.iter().all(|one| one.name == item),
-            (Kind::Below(fields), Content::Children(_)) => return compare(fields, child),
+            (Kind::Below(fields), Content::Children(_)) => {
+                compare(fields, child)?;
+                true
+            }
             _ => false,
         };
         if !fits {
@@ -444,6 +450,25 @@ mod tests {
             (vec![all[0].clone(), all[2].clone(), Element::number("other", 1)], "port has the unknown leaf other"),
         ] {
             assert_eq!(compare(fields, &entry(wrong)), Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn every_entry_of_a_list_and_the_leaves_behind_it_are_compared() {
+        const ENTRY: &[Field] = &[text("name", "")];
+        let fields = &[below("entry", ENTRY, "").opt(), number("total", "")];
+        let entry = |leaf: &str| Element::entry("entry", vec![Element::text(leaf, "a")]);
+        let answer = |leaves: Vec<Element>| Element::container("list", leaves);
+        let total = || Element::number("total", 2_u32);
+        assert_eq!(compare(fields, &answer(vec![entry("name"), entry("name"), total()])), Ok(()));
+        assert_eq!(compare(fields, &answer(vec![total()])), Ok(()));
+        for (wrong, why) in [
+            (vec![entry("name"), entry("other"), total()], "entry has the unknown leaf other"),
+            (vec![entry("name"), Element::text("total", "2")], "total of list is no Number"),
+            (vec![entry("name"), total(), Element::number("more", 1_u32)], "list has the unknown leaf more"),
+            (vec![entry("name")], "list has no total"),
+        ] {
+            assert_eq!(compare(fields, &answer(wrong)), Err(why.to_owned()));
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) mod room;
 mod sessions;
 mod settings;
 pub(crate) mod switches;
-mod system;
+pub(crate) mod system;
 pub mod tree;
 pub mod xml;
 pub(crate) mod zone_edits;

@@ -229,11 +229,18 @@ pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
 
 /// Enables or disables a port.
 pub fn set_enabled(room: &mut Room<'_>, port: &Port, enabled: bool) -> Result<(), Fault> {
-    if enabled != port.disabled() {
-        return Ok(());
+    if enabled == port.disabled() {
+        room.ask(Request::Port { port: port.lab_name(&room.switch), enabled })?;
     }
-    let port = port.lab_name(&room.switch);
-    room.ask(Request::Port { port, enabled }).map(drop)
+    // A port that is enabled by itself does not wait for its switch.
+    let disabled = &mut room.shared.lock().disabled;
+    if let Some(waiting) = disabled.get_mut(&room.switch).filter(|_| enabled)
+        && waiting.remove(&port.number)
+        && waiting.is_empty()
+    {
+        disabled.remove(&room.switch);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ fn chassis_switches(room: &mut Room<'_>, own: &SwitchRow) -> Result<Vec<SwitchRo
 pub fn switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let own = room.own()?;
     let id = controller(own.domain);
-    let enabled = own.up && !system::is_disabled(room);
-    let online = enabled && own.domain.is_some();
+    let enabled = own.up && !system::is_disabled(room)?;
+    let online = system::is_online(room, &own)?;
     let leaves = vec![
         Element::text("name", &own.switch_name),
         Element::number("domain-id", own.domain.unwrap_or_default()),
@@ -97,38 +97,54 @@ pub fn banner(room: &Room<'_>) -> String {
     room.shared.name("banner").unwrap_or_else(|| format!("{PRODUCT}: switch {} of a laboratory", room.switch))
 }
 
-fn set_name(room: &Room<'_>, of: &str, value: &str, limit: usize) -> Result<(), Fault> {
+/// Fails for a text that is not a name of at most this number of characters.
+fn check_name(value: &str, limit: usize) -> Result<(), Fault> {
     if value.chars().count() > limit || value.chars().any(char::is_control) {
         return Err(Fault::invalid(format!("the name has at most {limit} characters, without control characters")));
     }
+    Ok(())
+}
+
+fn set_name(room: &Room<'_>, of: &str, value: &str, limit: usize) -> Result<(), Fault> {
+    check_name(value, limit)?;
     room.shared.lock().names.insert(of.to_owned(), value.to_owned());
     Ok(())
 }
 
-/// PATCH of `fibrechannel-switch`.
+/// PATCH of `fibrechannel-switch`. A wrong leaf changes nothing.
 pub fn patch_switch(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
     let own = room.own()?;
     if entry.leaf("name").is_some_and(|name| !name.eq_ignore_ascii_case(&own.switch_name)) {
         return Err(Fault::missing(format!("this address belongs to the switch {}", own.switch_name)));
     }
+    let (mut names, mut enable) = (Vec::new(), None);
     for leaf in entry.children() {
         let value = leaf.value();
-        match &*leaf.name {
-            "user-friendly-name" if value.is_empty() => return Err(Fault::invalid("the name is empty")),
-            "user-friendly-name" => set_name(room, "switch", &value, 30)?,
-            "fabric-user-friendly-name" => set_name(room, "fabric", &value, 128)?,
-            "banner" => set_name(room, "banner", &value, 1_022)?,
-            _ => {}
-        }
+        let (of, limit) = match (&*leaf.name, value.trim()) {
+            ("user-friendly-name", _) if value.is_empty() => return Err(Fault::invalid("the name is empty")),
+            ("user-friendly-name", _) => ("switch", 30),
+            ("fabric-user-friendly-name", _) => ("fabric", 128),
+            ("banner", _) => ("banner", 1_022),
+            ("enabled-state", "2") | ("is-enabled-state", "true") => {
+                enable = Some(true);
+                continue;
+            }
+            ("enabled-state", "3") | ("is-enabled-state", "false") => {
+                enable = Some(false);
+                continue;
+            }
+            ("enabled-state" | "is-enabled-state", _) => {
+                return Err(Fault::invalid(format!("`{value}` is not a value of {}", leaf.name)));
+            }
+            _ => continue,
+        };
+        check_name(&value, limit)?;
+        names.push((of.to_owned(), value));
     }
-    for leaf in entry.children().iter().filter(|leaf| leaf.name.ends_with("enabled-state")) {
-        let value = leaf.value();
-        match (&*leaf.name, value.trim()) {
-            ("enabled-state", "2") | ("is-enabled-state", "true") => system::set_enabled(room, true)?,
-            ("enabled-state", "3") | ("is-enabled-state", "false") => system::set_enabled(room, false)?,
-            _ => return Err(Fault::invalid(format!("`{value}` is not a value of {}", leaf.name))),
-        }
+    if let Some(enabled) = enable {
+        system::set_enabled(room, enabled)?;
     }
+    room.shared.lock().names.extend(names);
     Ok(())
 }
 
@@ -404,12 +420,12 @@ pub fn patch_chassis(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> 
 
 /// GET of `switch-status-policy-report`. Only the state of the switch and its ports is known.
 pub fn status_policy(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let own = room.own()?;
-    let (_, ports) = super::ports::all(room)?;
+    let (own, ports) = super::ports::all(room)?;
+    let online = system::is_online(room, &own)?;
     let isolated = ports.iter().any(|port| port.row.as_ref().is_some_and(|row| row.isolated.is_some()));
     let health = |good: bool, bad| if good { "healthy" } else { bad };
     let leaves = vec![
-        Element::text("switch-health", health(own.up && own.domain.is_some(), "down")),
+        Element::text("switch-health", health(online, "down")),
         Element::text("error-port-health", health(!isolated, "marginal")),
         Element::text("marginal-port-health", "healthy"),
         Element::text("faulty-port-health", "healthy"),

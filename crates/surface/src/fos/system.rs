@@ -1,12 +1,12 @@
 //! State of the switch as a machine: its control processor, its resources, on and off.
 
 use super::fault::Fault;
-use super::ports;
+use super::ports::{self, Port};
 use super::room::Room;
 use super::tree::Element;
 use crate::server::process::Usage;
 use sanloom_api::control::Request;
-use sanloom_api::view::Dark;
+use sanloom_api::view::{Dark, SwitchRow};
 
 /// GET of `ha-status`. A switch has one control processor.
 pub fn ha_status(_: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
@@ -27,34 +27,49 @@ pub fn resources(_: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     Ok(vec![Element::container("system-resources", leaves)])
 }
 
-/// True if a client has disabled the switch.
-pub fn is_disabled(room: &Room<'_>) -> bool {
-    room.shared.lock().disabled.contains_key(&room.switch)
+/// Returns whether a client has disabled the switch, and none of its ports was enabled since.
+///
+/// # Errors
+/// The fabric does not tell the ports.
+pub fn is_disabled(room: &mut Room<'_>) -> Result<bool, Fault> {
+    if !room.shared.lock().disabled.contains_key(&room.switch) {
+        return Ok(false);
+    }
+    Ok(!ports::all(room)?.1.iter().any(has_line))
+}
+
+/// Returns whether the switch runs, is enabled and has a domain.
+///
+/// # Errors
+/// As for [`is_disabled`].
+pub fn is_online(room: &mut Room<'_>, own: &SwitchRow) -> Result<bool, Fault> {
+    Ok(own.up && own.domain.is_some() && !is_disabled(room)?)
+}
+
+/// True for a port with a line that no operator has disabled.
+fn has_line(port: &Port) -> bool {
+    port.row.as_ref().is_some_and(|row| !matches!(row.dark, Some(Dark::Disabled | Dark::Unplugged)))
 }
 
 /// Disables all ports of the switch, or enables those that were disabled so. Ports that an operator
 /// has disabled before stay disabled.
 ///
 /// # Errors
-/// The fabric refuses to change a port. Ports before it have changed.
+/// The fabric refuses to change a port. Ports before it have changed; the same request again
+/// changes the others.
 pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
     let switch = room.switch.clone();
     let (_, all) = ports::all(room)?;
-    let before = room.shared.lock().disabled.remove(&switch);
+    let mut done = room.shared.lock().disabled.get(&switch).cloned().unwrap_or_default();
     if enabled {
-        let before = before.unwrap_or_default();
-        for port in all.iter().filter(|port| before.contains(&port.number)) {
+        for port in all.iter().filter(|port| done.contains(&port.number)) {
             ports::set_enabled(room, port, true)?;
         }
+        room.shared.lock().disabled.remove(&switch);
         return Ok(());
     }
-    let mut done = before.unwrap_or_default();
     let mut outcome = Ok(());
-    for port in &all {
-        let has_line = port.row.as_ref().is_some_and(|row| !matches!(row.dark, Some(Dark::Disabled | Dark::Unplugged)));
-        if !has_line {
-            continue;
-        }
+    for port in all.iter().filter(|port| has_line(port)) {
         outcome = room.ask(Request::Port { port: port.lab_name(&switch), enabled: false }).map(drop);
         if outcome.is_err() {
             break;
@@ -63,4 +78,162 @@ pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
     }
     room.shared.lock().disabled.insert(switch, done);
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fos::commands::ports::{enable, switch_show};
+    use crate::fos::room::Who;
+    use crate::fos::settings::{Mode, Shared};
+    use crate::fos::switches;
+    use crate::server::users::Role;
+    use crate::server::{Now, Peer};
+    use crate::snmp::{Value, mib};
+    use crate::{Busy, Fabric};
+    use sanloom_api::control::{Answer, ShowTable};
+    use sanloom_api::view::build::Which;
+    use sanloom_api::view::{FabricView, FlogiView, PortRow, PortsView, SwitchView, Table, View};
+    use sanloom_api::zoning::ZoneStatus;
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    /// A switch of three ports, of which an operator has disabled the last. It refuses one change.
+    struct Three {
+        disabled: BTreeSet<u32>,
+        refused: Option<u32>,
+    }
+
+    impl Fabric for Three {
+        fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+            let table = match request {
+                Request::Port { port, enabled } => {
+                    let number = port.rsplit_once(':').unwrap().1.parse().unwrap();
+                    if self.refused == Some(number) {
+                        return Err(Busy);
+                    }
+                    if enabled {
+                        self.disabled.remove(&number)
+                    } else {
+                        self.disabled.insert(number)
+                    };
+                    return Ok(Answer::Done);
+                }
+                Request::Zone { .. } => return Ok(Answer::Zones(Box::new(ZoneStatus::default()))),
+                Request::Show { table: ShowTable::Fabric(Which::Switch), .. } => {
+                    let switch = "sw1".to_owned();
+                    let row = SwitchRow { switch, up: true, domain: Some(1), ports: 3, ..SwitchRow::default() };
+                    Table::Switch(SwitchView { switches: vec![row] })
+                }
+                Request::Show { table: ShowTable::Fabric(Which::Ports), .. } => {
+                    let row = |number: u32| {
+                        let dark = self.disabled.contains(&number).then_some(Dark::Disabled);
+                        PortRow {
+                            number,
+                            port: format!("sw1:{number}"),
+                            light: dark.is_none(),
+                            dark,
+                            ..PortRow::default()
+                        }
+                    };
+                    Table::Ports(PortsView { ports: (0..3).map(row).collect() })
+                }
+                Request::Show { table: ShowTable::Fabric(Which::Flogi), .. } => Table::Flogi(FlogiView::default()),
+                Request::Show { table: ShowTable::Fabric(Which::Fabric), .. } => {
+                    let own = sanloom_api::view::FabricSwitch { switch: "sw1".to_owned(), ..Default::default() };
+                    Table::Fabric(FabricView { switches: vec![own] })
+                }
+                _ => return Err(Busy),
+            };
+            Ok(Answer::View(View::new("lab", 1.0, table)))
+        }
+    }
+
+    fn with<T>(fabric: &mut Three, shared: &Shared, act: impl FnOnce(&mut Room<'_>) -> T) -> T {
+        let [user, address] = ["admin", "127.0.0.1"].map(str::to_owned);
+        let role = Role::Administer;
+        let who = Who { session: "1".to_owned(), user, role, address, application: String::new() };
+        let address = "127.0.0.1:80".parse().unwrap();
+        let now = Now { elapsed: Duration::ZERO, unix_s: 0 };
+        let peer = Peer { address, local: address, tls: false };
+        act(&mut Room::new(fabric, "sw1", shared, Mode::default(), now, who, &peer))
+    }
+
+    /// Whether each surface shows the switch as online: REST, its policy, the command line, SNMP.
+    fn shown(fabric: &mut Three, shared: &Shared) -> [bool; 4] {
+        with(fabric, shared, |room| {
+            let switch = switches::switch(room).unwrap().remove(0);
+            assert_eq!(
+                switch.leaf("is-enabled-state").unwrap() == "true",
+                switch.leaf("enabled-state").unwrap() == "2"
+            );
+            assert_eq!(switch.leaf("enabled-state"), switch.leaf("operational-status"));
+            let policy = switches::status_policy(room).unwrap().remove(0);
+            let text = switch_show(room, &[]).unwrap().0;
+            let state = mib::read(room).unwrap().get(&[1, 3, 6, 1, 4, 1, 1588, 2, 1, 1, 1, 1, 7, 0]);
+            [
+                switch.leaf("operational-status-string").unwrap() == "online",
+                policy.leaf("switch-health").unwrap() == "healthy",
+                text.contains("switchState:\tOnline"),
+                state == Value::Integer(1),
+            ]
+        })
+    }
+
+    fn enable_switch(fabric: &mut Three, shared: &Shared, enabled: bool) -> Result<(), Fault> {
+        with(fabric, shared, |room| set_enabled(room, enabled))
+    }
+
+    #[test]
+    fn all_surfaces_agree_on_a_switch_that_a_client_disables_and_enables() {
+        let (mut fabric, shared) = (Three { disabled: BTreeSet::from([2]), refused: None }, Shared::default());
+        assert_eq!(shown(&mut fabric, &shared), [true; 4]);
+        enable_switch(&mut fabric, &shared, false).unwrap();
+        assert_eq!(shown(&mut fabric, &shared), [false; 4]);
+        // Its ports one by one, too.
+        with(&mut fabric, &shared, |room| enable(room, &["0".to_owned()])).unwrap();
+        assert_eq!(shown(&mut fabric, &shared), [true; 4]);
+        assert_eq!(fabric.disabled, BTreeSet::from([1, 2]));
+        enable_switch(&mut fabric, &shared, true).unwrap();
+        assert_eq!(fabric.disabled, BTreeSet::from([2]), "the operator's port stays disabled");
+        assert_eq!(shown(&mut fabric, &shared), [true; 4]);
+        // An operator of the lab enables a port.
+        enable_switch(&mut fabric, &shared, false).unwrap();
+        fabric.disabled.remove(&1);
+        assert_eq!(shown(&mut fabric, &shared), [true; 4]);
+    }
+
+    #[test]
+    fn a_change_with_a_wrong_value_changes_nothing() {
+        let (mut fabric, shared) = (Three { disabled: BTreeSet::new(), refused: None }, Shared::default());
+        for wrong in ["user-friendly-name", "fabric-user-friendly-name", "banner", "enabled-state"] {
+            let mut leaves = vec![
+                Element::text("user-friendly-name", "core"),
+                Element::text("banner", "hello"),
+                Element::number("enabled-state", 3_u32),
+            ];
+            leaves.push(Element::text(wrong, "x".repeat(2_000)));
+            let entry = Element::entry("fibrechannel-switch", leaves);
+            let fault = with(&mut fabric, &shared, |room| switches::patch_switch(room, &entry)).unwrap_err();
+            assert_eq!(fault.status, 400, "{wrong}");
+            assert!(fabric.disabled.is_empty() && shared.lock().names.is_empty(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_switch_that_the_fabric_has_refused_can_be_repeated() {
+        let (mut fabric, shared) = (Three { disabled: BTreeSet::from([2]), refused: Some(1) }, Shared::default());
+        assert_eq!(enable_switch(&mut fabric, &shared, false).unwrap_err().status, 503);
+        assert_eq!(shown(&mut fabric, &shared), [true; 4], "a port runs");
+        fabric.refused = None;
+        enable_switch(&mut fabric, &shared, false).unwrap();
+        assert_eq!(fabric.disabled, BTreeSet::from([0, 1, 2]));
+        fabric.refused = Some(1);
+        assert_eq!(enable_switch(&mut fabric, &shared, true).unwrap_err().status, 503);
+        assert_eq!(fabric.disabled, BTreeSet::from([1, 2]));
+        fabric.refused = None;
+        enable_switch(&mut fabric, &shared, true).unwrap();
+        assert_eq!(fabric.disabled, BTreeSet::from([2]));
+        assert_eq!(shown(&mut fabric, &shared), [true; 4]);
+    }
 }

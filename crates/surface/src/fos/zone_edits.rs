@@ -76,10 +76,18 @@ fn changes(rest: &[String], body: &[Element]) -> Result<Vec<Change>, Fault> {
         }
         _ => return Err(Fault::bad_uri()),
     };
-    match changes.is_empty() {
-        true => Err(Fault::invalid("the body names no alias, zone or cfg")),
-        false => Ok(changes),
+    if changes.is_empty() {
+        return Err(Fault::invalid("the body names no alias, zone or cfg"));
     }
+    // Each change is compared with the database before the request.
+    let mut names = BTreeSet::new();
+    if let Some(again) = changes.iter().find(|change| !names.insert((&change.element.name, &change.name))) {
+        let (object, name) = (&again.element.name, &again.name);
+        return Err(Fault::invalid(format!(
+            "the body names the {object} {name} twice; name its members in one {object}"
+        )));
+    }
+    Ok(changes)
 }
 
 /// Database that a request changes, and the node names of the fabric.

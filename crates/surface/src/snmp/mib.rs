@@ -9,6 +9,7 @@ use crate::fos::fault::Fault;
 use crate::fos::ports::{Port, all, speed};
 use crate::fos::room::Room;
 use crate::fos::switches::{Date, PRODUCT};
+use crate::fos::system::is_online;
 use sanloom_api::view::{PortMode, SwitchRow};
 use std::collections::BTreeMap;
 
@@ -58,8 +59,9 @@ fn port_name(number: u32) -> String {
 /// Reads the objects of a switch.
 pub fn read(room: &mut Room<'_>) -> Result<Tree, Fault> {
     let (own, ports) = all(room)?;
+    let is_online = is_online(room, &own)?;
     let mut builder = Builder(Vec::new());
-    system(&mut builder, room, &own);
+    system(&mut builder, room, &own, is_online);
     builder.add(INTERFACES, &[1, 0], Value::Integer(i32::try_from(ports.len()).unwrap_or(i32::MAX)));
     builder.add(SWITCH, &[6, 1, 0], Value::Integer(i32::try_from(ports.len()).unwrap_or(i32::MAX)));
     for port in &ports {
@@ -69,11 +71,10 @@ pub fn read(room: &mut Room<'_>) -> Result<Tree, Fault> {
     Ok(Tree::new(builder.0))
 }
 
-fn system(builder: &mut Builder, room: &Room<'_>, own: &SwitchRow) {
+fn system(builder: &mut Builder, room: &Room<'_>, own: &SwitchRow, is_online: bool) {
     let version = env!("CARGO_PKG_VERSION");
     let ticks = (room.uptime_s.max(0.0) * 100.0) as u64 as u32;
     let name = room.friendly_name();
-    let is_online = own.up && own.domain.is_some();
     let group = [
         (1, Value::text(&format!("{PRODUCT} {version}: a switch of a laboratory"))),
         (2, Value::Oid(SWITCH.to_vec())),

@@ -9,7 +9,7 @@
 
 mod ber;
 mod message;
-mod mib;
+pub(crate) mod mib;
 mod server;
 mod tree;
 

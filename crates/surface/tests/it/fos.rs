@@ -2,11 +2,13 @@
 
 use crate::client::{Alone, Fake};
 use proptest::prelude::*;
-use sanloom_api::control::{Answer, Request as Ask, ShowTable};
+use sanloom_api::control::{Answer, Request as Ask, ShowTable, ZoneAction};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{
     AdapterPortRow, AdapterRow, FabricSwitch, FabricView, FdmiView, SwitchRow, SwitchView, Table, View,
 };
+use sanloom_api::zone_database::{Definition, Member};
+use sanloom_api::zoning::ZoneStatus;
 use sanloom_surface::Fabric;
 use sanloom_surface::fos::tree::{Content, Element};
 use sanloom_surface::fos::{Burst, Mode, Now, Rest, Shared, json, xml};
@@ -424,4 +426,45 @@ fn registered_adapters_of_the_fabric_and_their_ports_have_the_leaves_that_client
     let ports = get("port", &[]);
     assert!(!ports.contains("10:00:00:00:00:00:00:02"), "a port that has registered nothing: {ports}");
     assert_eq!(ports.matches("<port-name>").count(), 1, "the port of the other fabric: {ports}");
+}
+
+/// A switch whose fabric has the peer zone z, with two principals.
+fn peer_zone(request: Ask) -> Answer {
+    match request {
+        Ask::Zone { action, .. } => {
+            let edits = matches!(&action, ZoneAction::As { action, .. } if matches!(**action, ZoneAction::Edit { .. }));
+            let member = |last: u8| Member::Port(format!("10:00:00:00:00:00:00:{last:02x}"));
+            let zone = Definition { members: vec![member(3), member(4)], principals: vec![member(1), member(2)] };
+            let mut status = ZoneStatus::default();
+            status.committed.zones.insert("z".to_owned(), zone);
+            if edits { Answer::Done } else { Answer::Zones(Box::new(status)) }
+        }
+        request => Alone.ask(request).unwrap_or(Answer::Done),
+    }
+}
+
+#[test]
+fn a_body_that_names_a_peer_zone_twice_does_not_take_its_principals() {
+    let mut client = Client::new(Mode::default());
+    let token = client.token();
+    let path = "/rest/running/brocade-zone/defined-configuration";
+    let zone = |principals: &[u8]| {
+        let principal =
+            |last: &u8| format!("<principal-entry-name>10:00:00:00:00:00:00:{last:02x}</principal-entry-name>");
+        let principals: String = principals.iter().map(principal).collect();
+        format!("<zone><zone-name>z</zone-name><member-entry>{principals}</member-entry></zone>")
+    };
+    let mut delete = |zones: String| {
+        let body = format!("<defined-configuration>{zones}</defined-configuration>");
+        let response =
+            client.send_to(&mut Fake(peer_zone), "DELETE", path, &[("authorization", &token)], body.as_bytes());
+        (response.status().as_u16(), message(&response))
+    };
+    let (status, why) = delete(zone(&[1, 2]));
+    assert!(status == 400 && why.contains("lose its last principal"), "{status} {why}");
+    let twice = (400, "the body names the zone z twice; name its members in one zone".to_owned());
+    assert_eq!(delete(zone(&[1]) + &zone(&[2])), twice);
+    // The fabric of the test does not answer an edit with zones, so the edit has reached it.
+    let (_, why) = delete(zone(&[1]));
+    assert_eq!(why, "the fabric has answered without zones");
 }

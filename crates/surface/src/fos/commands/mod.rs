@@ -6,7 +6,7 @@
 mod fabric;
 pub(crate) mod filters;
 mod options;
-mod ports;
+pub(crate) mod ports;
 mod words;
 mod zones;
 

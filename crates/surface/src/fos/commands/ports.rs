@@ -6,6 +6,7 @@ use crate::fos::fault::Fault;
 use crate::fos::ports::{self as model, Port};
 use crate::fos::room::Room;
 use crate::fos::switches::{bundles, controller, members};
+use crate::fos::system::is_online;
 use sanloom_api::view::{PortMode, PortRow, SwitchRow};
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ fn address(own: &SwitchRow, port: &Port, bases: &BTreeMap<String, String>) -> St
 pub fn switch_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
     let (own, ports) = model::all(room)?;
     let status = room.zone_status()?;
-    let online = own.up && own.domain.is_some();
+    let online = is_online(room, &own)?;
     let zoning = status.state.effective.map_or("OFF".to_owned(), |config| format!("ON ({config})"));
     let role = match (online, own.principal) {
         (true, true) => "Principal",
