@@ -209,7 +209,7 @@ function portActions(app, port) {
   const result = outcome();
   const may = app.may("operate");
   const enable = (enabled) => result.run(() => request({ request: "port", port, enabled }), () => `${port} is ${enabled ? "enabled" : "disabled"}.`);
-  const match = el("input", { value: "type = fcp", size: 24 });
+  const match = el("input", { value: "type == 0x08", size: 24 });
   const act = el("input", { value: "drop", size: 14 });
   const count = el("input", { type: "number", min: 1, value: 1 });
   const inject = (event) => { event.preventDefault(); result.run(() => request({ request: "inject", port, match: match.value, do: act.value, count: count.value ? Number(count.value) : undefined }), () => "The rule is set; the table of injected faults counts its frames."); };
