@@ -43,8 +43,8 @@ const COUNTERS: &[(&str, Count)] = &[
     ("tim_txcrd_z", |row| Some(row.errors.credit_zero_ns? / TICK_NS)),
 ];
 
-/// Discarded frames in both directions. Where the fabric does not tell the directions apart, those of
-/// all reasons.
+/// Discarded frames in both directions. Where the fabric does not tell the directions apart, the
+/// discards of all reasons.
 fn discards(row: &PortRow) -> u64 {
     match (row.errors.discards_received, row.errors.discards_sent) {
         (Some(received), Some(sent)) => received.saturating_add(sent),

@@ -42,11 +42,13 @@ const clock = (time) => new Date(Number(time / 1000000n)).toISOString().slice(11
 export function packets(app) {
   const port = el("input", { id: "packet-port", value: app.params().get("port") ?? "", list: "names" });
   const filter = el("input", { type: "search", value: app.params().get("filter") ?? "", input: () => { app.set({ filter: filter.value }); clearTimeout(later); later = setTimeout(compare, 300); } });
-  // A filter with an operator is an expression of injected faults; other texts are searched.
-  const expression = () => (/[=<>]/.test(filter.value) ? filter.value.trim() : "");
+  // A filter with an operator is an expression of injected faults; other texts are searched, also
+  // those with the arrow of a summary.
+  const expression = () => (/[=<]|(^|[^-])>/.test(filter.value) ? filter.value.trim() : "");
   const fault = el("p", { class: "error", role: "alert" });
   let later = 0;
   const status = el("p", { role: "status", class: "note" }, "Choose a port or link.");
+  const behind = el("p", { class: "note" });
   const body = el("tbody");
   const tree = el("div");
   const bytes = el("pre", { class: "bytes", tabindex: 0 });
@@ -63,6 +65,8 @@ export function packets(app) {
       const wanted = filter.value.toLowerCase();
       const asked = expression();
       const found = asked ? ring.filter((packet) => packet.asked === asked && packet.matches) : wanted ? ring.filter((packet) => packet.summary?.toLowerCase().includes(wanted)) : ring;
+      const rest = asked ? ring.filter((packet) => packet.asked !== asked).length : 0;
+      behind.textContent = rest ? `${rest} of ${ring.length} frames are not compared with the filter.` : "";
       put(body, ...found.slice(-200).map((packet) => el("tr", {}, el("td", {}, clock(packet.time)), el("td", { class: "n" }, packet.bytes.length), el("td", {}, el("button", { type: "button", click: () => open(packet) }, packet.summary ?? "not decoded")))));
     });
   }
@@ -78,7 +82,12 @@ export function packets(app) {
       fault.textContent = error.message;
       answers = await post("decode", captured);
     }
-    answers.frames.forEach((answer, i) => Object.assign(some[i], { matches: undefined }, answer, { asked }));
+    // An answer about an older expression says nothing about the one of now.
+    const now = expression();
+    answers.frames.forEach((answer, i) => {
+      const { matches, ...rest } = answer;
+      Object.assign(some[i], rest, asked === now || some[i].asked !== now ? { matches, asked } : {});
+    });
     draw();
   }
   /** Compares all packets with a new expression, the newest first. */
@@ -145,5 +154,5 @@ export function packets(app) {
   const leave = () => stop?.abort();
   addEventListener("pagehide", leave);
   app.leave.push(() => { leave(); clearInterval(timer); removeEventListener("pagehide", leave); });
-  return el("div", {}, section("Packets", el("form", { class: "bar", submit: read }, el("label", {}, "Port or link, such as sw1:0 ", port), start, halt, save, el("label", {}, "Filter: a text, or an expression such as fcp == CMND ", filter)), fault, status, el("div", { class: "scroll" }, el("table", { "aria-label": "Packets" }, el("thead", {}, el("tr", {}, el("th", {}, "Time"), el("th", {}, "Length"), el("th", {}, "Frame"))), body))), section("Frame", el("div", { class: "beside" }, tree, bytes)));
+  return el("div", {}, section("Packets", el("form", { class: "bar", submit: read }, el("label", {}, "Port or link, such as sw1:0 ", port), start, halt, save, el("label", {}, "Filter: a text, or an expression such as fcp == CMND ", filter)), fault, status, behind, el("div", { class: "scroll" }, el("table", { "aria-label": "Packets" }, el("thead", {}, el("tr", {}, el("th", {}, "Time"), el("th", {}, "Length"), el("th", {}, "Frame"))), body))), section("Frame", el("div", { class: "beside" }, tree, bytes)));
 }

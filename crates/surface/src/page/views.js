@@ -209,7 +209,7 @@ function portActions(app, port) {
   const result = outcome();
   const may = app.may("operate");
   const enable = (enabled) => result.run(() => request({ request: "port", port, enabled }), () => `${port} is ${enabled ? "enabled" : "disabled"}.`);
-  const match = el("input", { value: "type = fcp", size: 24 });
+  const match = el("input", { value: "type == 0x08", size: 24 });
   const act = el("input", { value: "drop", size: 14 });
   const count = el("input", { type: "number", min: 1, value: 1 });
   const inject = (event) => { event.preventDefault(); result.run(() => request({ request: "inject", port, match: match.value, do: act.value, count: count.value ? Number(count.value) : undefined }), () => "The rule is set; the table of injected faults counts its frames."); };
@@ -275,7 +275,8 @@ export function objectView(app) {
     parts.push(section(members ? shape.label : `${shape.kind} ${node}`, el("p", { class: "note" }, members ? shape.tooltip : `${shape.tooltip}`), members ? el("p", {}, members.slice(0, 500).map((member) => [object(member), " "])) : hops(app, node)));
     const links = (members ?? [node]).flatMap((of) => linksOf(app.graph, of));
     const own = planesOf(links);
-    const fibre = shape.kind === "switch" && !members && !own.length;
+    // A forwarder of FCoE is a switch of Fibre Channel with links of Ethernet.
+    const fibre = shape.kind === "switch" && !members && !shape.plane;
     if (fibre) {
       const strip = el("ul", { class: "strip", "aria-label": "Ports" });
       const fill = () => put(strip, ...(app.store.state?.port ?? []).map((of, i) => [of, i]).filter(([of]) => nodeOf(of) === node).map(([of, i]) => el("li", {}, object(of, of.slice(node.length + 1), { class: app.store.status(i), title: `${of} ${app.store.status(i)}, to ${app.store.state.attached[i]}`, "aria-label": `${of} ${app.store.status(i)}` }))));
@@ -284,7 +285,7 @@ export function objectView(app) {
       parts.push(section("Ports", strip));
     }
     parts.push(section("Links", linkTable(app, links)));
-    if (shape.kind === "switch" && own.includes("ethernet")) parts.push(ofPlane(app, "ethernet", (row) => row.switch === node, "switches"));
+    if (shape.plane === "ethernet") parts.push(ofPlane(app, "ethernet", (row) => (members ?? [node]).includes(row.switch), "switches"));
     own.forEach((plane) => parts.push(ofPlane(app, plane, (row) => (members ?? [node]).includes(nodeOf(row.port)))));
     if (fibre) parts.push(section("Logins", tableOf(app, "flogi", (row) => nodeOf(row.port) === node)), section("Counters", tableOf(app, "counters", (row) => row.of === node || nodeOf(row.of) === node)));
     if (shape.kind === "storage") parts.push(section("LUNs", tableOf(app, "luns", (row) => (members ?? [node]).includes(row.storage))));
