@@ -14,7 +14,7 @@ const QUESTION: &str = "(yes, y, no, n):";
 /// An object of a database: the number of the database, the kind of object, and the name.
 type Place = (usize, Kind, String);
 
-/// What edits have replaced.
+/// Values that edits have replaced.
 #[derive(Default)]
 pub(super) struct Edits {
     /// Objects before the first edit of each; `None` for those that did not exist.
@@ -53,7 +53,7 @@ struct Asked {
     undo: Undo,
 }
 
-/// What a command has replaced.
+/// Values that a command has replaced.
 #[derive(Default)]
 struct Undo {
     /// Transaction that it has ended.
@@ -192,7 +192,7 @@ pub(super) fn answer(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
     match rest.to_ascii_lowercase().as_str() {
         "n" | "no" => refuse(reader),
         "y" | "yes" => forget(reader),
-        // What follows shows what any other word has done.
+        // The next line shows the effect of any other word.
         word if is_question && !word.contains(char::is_whitespace) => asked.is_open = true,
         _ if is_cancelled(rest) => refuse(reader),
         // The answer is not in the log, but what the command did then is.
