@@ -131,7 +131,7 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
         if let Some(row) = &placed.port.row {
             let counters = counted(row);
             let count = |name: &str| counters.get(name).copied().unwrap_or_default();
-            let discards = count("class-3-discards");
+            let discards = counters.get("class3-in-discards").copied().unwrap_or_else(|| count("class-3-discards"));
             text += &format!("    Port WWN is {}\n", row.port_name);
             text += &format!("    Admin port mode is {admin}, trunk mode is {trunk}\n");
             text += &format!("    Port mode is {}\n    Port vsan is {}\n", mode(&placed), placed.vsan);
@@ -144,7 +144,8 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
             let (received, sent) = (row.bytes_received.unwrap_or_default(), row.bytes_sent.unwrap_or_default());
             text += &format!("      {} frames input,{received} bytes\n", row.frames_received);
             text += &format!("        {discards} discards,0 errors\n        {} invalid CRC\n", count("crc-errors"));
-            text += &format!("      {} frames output,{sent} bytes\n        0 discards,0 errors\n", row.frames_sent);
+            text += &format!("      {} frames output,{sent} bytes\n", row.frames_sent);
+            text += &format!("        {} discards,0 errors\n", count("class3-out-discards"));
             values.extend([
                 ("port_wwn", Value::from(row.port_name.clone())),
                 ("oper_txbbcredit", row.credits[1].into()),
