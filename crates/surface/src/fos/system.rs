@@ -159,8 +159,8 @@ mod tests {
         act(&mut Room::new(fabric, "sw1", shared, Mode::default(), now, who, &peer))
     }
 
-    /// Returns for each surface whether it shows the switch as online: REST, its policy, the command
-    /// line, SNMP.
+    /// Returns for each surface whether it shows the switch as online: REST, its policy, the
+    /// command line, SNMP.
     fn shown(fabric: &mut Three, shared: &Shared) -> [bool; 4] {
         with(fabric, shared, |room| {
             let switch = switches::switch(room).unwrap().remove(0);
