@@ -94,7 +94,6 @@ mod tests {
     use sanloom_api::control::{Answer, ShowTable};
     use sanloom_api::view::build::Which;
     use sanloom_api::view::{FabricView, FlogiView, PortRow, PortsView, SwitchView, Table, View};
-    use sanloom_api::zoning::ZoneStatus;
     use std::collections::BTreeSet;
     use std::time::Duration;
 
@@ -119,7 +118,7 @@ mod tests {
                     };
                     return Ok(Answer::Done);
                 }
-                Request::Zone { .. } => return Ok(Answer::Zones(Box::new(ZoneStatus::default()))),
+                Request::Zone { .. } => return Ok(Answer::Zones(Box::default())),
                 Request::Show { table: ShowTable::Fabric(Which::Switch), .. } => {
                     let switch = "sw1".to_owned();
                     let row = SwitchRow { switch, up: true, domain: Some(1), ports: 3, ..SwitchRow::default() };
