@@ -385,4 +385,20 @@ fn links_of_ethernet_and_infiniband_have_samples_over_time_and_views_of_their_ow
     browser.screenshot(&shot("planes.png"));
     browser.no_complaints();
     instance.stop();
+
+    // A forwarder of FCoE has links of Ethernet, and the views of a switch of Fibre Channel.
+    let lab = lab.with_file_name("fcoe-converged.toml");
+    instance.write("lab.toml", &std::fs::read_to_string(&lab).unwrap());
+    instance.up(&["--simulated", "--web", "127.0.0.1:0", "--web-open"]);
+    let url = instance.page_url();
+    browser.open(&format!("{url}?view=object&name=fcf"));
+    browser.wait("document.querySelectorAll('ul.strip[aria-label=\"Ports\"] li').length === 2");
+    for table in ["Logins", "Counters", "Ethernet ports"] {
+        browser.wait(&format!("document.querySelector('table[aria-label=\"{table}\"] tbody')?.rows.length > 0"));
+    }
+    assert_eq!(browser.eval("document.querySelectorAll('table[aria-label=\"Ethernet switches\"]').length"), 0);
+    browser.open(&format!("{url}?view=object&name=tor"));
+    browser.wait("document.querySelector('table[aria-label=\"Ethernet switches\"] tbody')?.rows.length === 1");
+    browser.no_complaints();
+    instance.stop();
 }
