@@ -11,6 +11,7 @@ fn gives_every_number_of_the_paper_as_json() {
     let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let numbers = list.as_array().expect("a list");
     let fields = [
+        "bound",
         "deviation",
         "id",
         "kind",
@@ -19,6 +20,7 @@ fn gives_every_number_of_the_paper_as_json() {
         "ok",
         "ours",
         "paper",
+        "statement",
         "tolerance",
         "tolerance_reason",
         "unit",
@@ -421,9 +423,11 @@ fn the_comparison_of_today_has_every_fabric_and_size() {
             assert!(row["p50_us"].as_f64() <= row["p99_us"].as_f64(), "{row}");
         }
     }
-    // The lines decide for long reads, and the processor of iSCSI has the most work.
+    // The lines decide for long reads, the bus of the host for SRP (31.5 GB/s), and the processor of
+    // iSCSI has the most work.
     let long = |fabric: &str| rate(fabric, 1_024);
-    assert!(long("SRP, 4xNDR") > 3.0 * long("FCoE, 100GbE") && long("FCoE, 100GbE") > 3.0 * long("FC, 32GFC"));
+    assert!((31.0e9..31.6e9).contains(&long("SRP, 4xNDR")), "{}", long("SRP, 4xNDR"));
+    assert!(long("SRP, 4xNDR") > 2.5 * long("FCoE, 100GbE") && long("FCoE, 100GbE") > 3.0 * long("FC, 32GFC"));
     let cpu = |fabric: &str| of(fabric, 1_024)["cpu_s_per_gb"].as_f64().expect("a time");
     assert!(cpu("iSCSI, 100GbE") > 3.0 * cpu("FC, 32GFC"));
     let page = bench.read("out/report.html");

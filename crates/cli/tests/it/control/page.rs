@@ -384,6 +384,8 @@ fn links_of_ethernet_and_infiniband_have_samples_over_time_and_views_of_their_ow
     assert_eq!(browser.eval("document.querySelectorAll('p.error').length"), 0, "no table is refused");
     browser.screenshot(&shot("planes.png"));
     browser.no_complaints();
+    // The page would complain of the end of its events.
+    browser.open("about:blank");
     instance.stop();
 
     // A forwarder of FCoE has links of Ethernet, and the views of a switch of Fibre Channel.
