@@ -6,8 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Labs that demonstrate the configuration about which they are warned, with the warning.
-const MEANT: [(&str, &str); 12] = [
+const MEANT: [(&str, &str); 13] = [
     ("domain-overlap.toml", "isolated-link"),
+    ("ethernet-pause.toml", "pause-mismatch"),
     ("fcip-distance.toml", "small-window"),
     ("infiniband-credits.toml", "few-credits"),
     ("long-distance.toml", "few-credits"),

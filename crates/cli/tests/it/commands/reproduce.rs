@@ -423,8 +423,8 @@ fn the_comparison_of_today_has_every_fabric_and_size() {
             assert!(row["p50_us"].as_f64() <= row["p99_us"].as_f64(), "{row}");
         }
     }
-    // The lines decide for long reads, the bus of the host for SRP (31.5 GB/s), and the processor of
-    // iSCSI has the most work.
+    // The lines decide for long reads, the bus of the host for SRP (31.5 GB/s), and the processor
+    // of iSCSI has the most work.
     let long = |fabric: &str| rate(fabric, 1_024);
     assert!((31.0e9..31.6e9).contains(&long("SRP, 4xNDR")), "{}", long("SRP, 4xNDR"));
     assert!(long("SRP, 4xNDR") > 2.5 * long("FCoE, 100GbE") && long("FCoE, 100GbE") > 3.0 * long("FC, 32GFC"));

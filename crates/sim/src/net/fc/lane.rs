@@ -265,7 +265,8 @@ impl Lane {
         self.credits_min = self.credits_min.min(self.credits);
         if self.credits == 0 {
             self.zero_since_ps = start;
-            self.credit_zeros = self.credit_zeros.wrapping_add(1);
+            // An R_RDY that has arrived is a credit, also if it is not applied yet.
+            self.credit_zeros = self.credit_zeros.wrapping_add(u32::from(self.next_credit_ps > now));
         }
         self.frames += 1;
         self.bytes += wire_bytes;
