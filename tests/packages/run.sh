@@ -165,6 +165,8 @@ crates() {
     rm -rf "$root"
     mkdir -p "$root"
     [ "${SUDO_UID:-0}" = 0 ] || chown "$SUDO_UID:$SUDO_GID" "$root"
+    # Packed files have the same old time always, by which cargo would keep what it built before.
+    find "$dist/unpacked" -name '*.rs' -exec touch {} +
     as_user cargo install --quiet --locked --offline --path "$dist/unpacked/sanloom-$version" --root "$root" --target-dir target
     main_job examples "$root/bin/sanloom"
 }
