@@ -56,11 +56,17 @@ const MAX_WORKLOADS: usize = 256;
 /// A workload for each group of hosts with access to the same storage.
 fn workloads(lab: &Lab) -> String {
     let pairs = lab.pairs_permitted_at_some_time();
-    let mut groups: BTreeMap<Vec<u16>, Vec<String>> = BTreeMap::new();
+    // Most hosts have the sets of partners of another one, so the storage is found once for each.
+    let mut by_sets: BTreeMap<BTreeSet<u32>, (u16, Vec<&str>)> = BTreeMap::new();
     for (index, host) in lab.hosts.iter().enumerate() {
-        let storage: Vec<u16> = pairs.storage_of_host(index as u16).into_iter().collect();
+        let sets = pairs.ports_of_host(index as u16).map(|port| pairs.set_of(port)).collect();
+        by_sets.entry(sets).or_insert_with(|| (index as u16, Vec::new())).1.push(&host.name);
+    }
+    let mut groups: BTreeMap<Vec<u16>, Vec<String>> = BTreeMap::new();
+    for (first, hosts) in by_sets.into_values() {
+        let storage: Vec<u16> = pairs.storage_of_host(first).into_iter().collect();
         if !storage.is_empty() {
-            groups.entry(storage).or_default().push(host.name.clone());
+            groups.entry(storage).or_default().extend(hosts.into_iter().map(str::to_owned));
         }
     }
     if groups.len() > MAX_WORKLOADS {
