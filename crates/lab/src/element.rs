@@ -66,13 +66,15 @@ impl<'d> Element<'d> {
 
     /// Returns whether any layer has `table`, or the user gave one of its keys.
     pub fn has_table(&self, table: &str) -> bool {
-        self.get(table).is_some()
+        self.get(table).is_some() || self.gives_table(table)
+    }
+
+    /// Returns whether the user gave `table` or one of its keys, valid or not.
+    pub fn gives_table(&self, table: &str) -> bool {
+        let mut below = self.layers.iter().flat_map(|layer| layer.below(table));
+        self.is_given(table)
             || self.sets.iter().any(|set| is_below(set.key.path, table))
-            || self
-                .layers
-                .iter()
-                .flat_map(|layer| layer.below(table))
-                .any(|(path, origin)| *origin != Origin::BuiltIn && !self.is_replaced(path))
+            || below.any(|(path, origin)| *origin != Origin::BuiltIn && !self.is_replaced(path))
     }
 
     /// Reports every required key that is missing.

@@ -1,6 +1,6 @@
 //! LUN masks: [`Lab::masking`], and the LUNs that each host port sees.
 
-use super::{Lab, srp_initiator_port};
+use super::{Lab, srp_port};
 use crate::config::{Mask, Target, Workload};
 use sanloom_scsi::scsi::{InitiatorName, LunMap, Masking};
 use sanloom_wire::Wwpn;
@@ -61,7 +61,7 @@ impl Lab {
 pub(super) fn is_hidden_over_srp(lab: &Lab, interfaces: &[u16], target: &Target) -> bool {
     let Masking::Listed(listed) = lab.masking(target.storage) else { return false };
     let sees = |interface: &u16| {
-        let own = listed.get(&InitiatorName::Srp(Box::new(srp_initiator_port(*interface))));
+        let own = listed.get(&InitiatorName::Srp(Box::new(srp_port(*interface))));
         own.is_some_and(|luns| luns.iter().any(|map| map.lun == target.lun))
     };
     listed.keys().any(|name| matches!(name, InitiatorName::Srp(_))) && !interfaces.iter().any(sees)

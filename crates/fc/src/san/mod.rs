@@ -42,9 +42,7 @@ pub use permitted::PermittedPairs;
 pub use precision::{Precision, Quantity};
 pub use problem::{Place, Problem, ProblemKind, Section};
 pub use session_reach::{NetworkPart, SessionReach};
-pub use subnet::{
-    SubnetGraph, SubnetRoutes, infiniband_adapter_guid, infiniband_switch_guid, srp_initiator_port, subnet_config,
-};
+pub use subnet::{SubnetGraph, SubnetRoutes, infiniband_adapter_guid, infiniband_switch_guid, srp_port, subnet_config};
 pub use switches::lab_configs;
 pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 pub use virtual_disks::{LunOfLab, VirtualDisks};

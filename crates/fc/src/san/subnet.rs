@@ -25,9 +25,9 @@ pub const fn infiniband_adapter_guid(interface: u16) -> u64 {
     ADAPTER_GUID + GUIDS * interface as u64
 }
 
-/// SRP initiator port of the adapter with this number among [`Lab::infiniband_interfaces`]: an
+/// SRP port identifier of the adapter with this number among [`Lab::infiniband_interfaces`]: an
 /// identifier extension of zero, and the GUID, as Linux has it.
-pub const fn srp_initiator_port(interface: u16) -> [u8; 16] {
+pub const fn srp_port(interface: u16) -> [u8; 16] {
     (infiniband_adapter_guid(interface) as u128).to_be_bytes()
 }
 

@@ -1,16 +1,11 @@
 //! Adapters of hosts and storage systems: their buses and interrupts.
 
 use super::Where;
-use super::nodes::has_table;
 use crate::element::Element;
 use crate::value::Value;
 use sanloom_fc::config::{Bus, Interrupt, Node};
 use sanloom_fc::san::Lab;
 use std::collections::BTreeSet;
-
-/// Keys of the interrupts of HBAs.
-const INTERRUPT: [&str; 5] =
-    ["interrupt", "interrupt.cost", "interrupt.max_frames", "interrupt.max_wait", "interrupt.min_wait"];
 
 /// Removes interrupts of HBAs that hosts without Fibre Channel have from a preset only.
 /// `places` are the locations of the hosts.
@@ -18,7 +13,7 @@ pub(super) fn drop_unused_presets(lab: &mut Lab, places: &[Where<'_>]) {
     let linked: BTreeSet<Node> = lab.links.iter().flat_map(|link| link.ends).map(|end| end.node).collect();
     for ((number, host), place) in (0..).zip(&mut lab.hosts).zip(places) {
         let has_hba = linked.contains(&Node::Host(number)) || host.virtual_machine.is_some();
-        if !has_hba && !INTERRUPT.iter().any(|key| place.element.is_given(key)) {
+        if !has_hba && !place.element.gives_table("interrupt") {
             host.interrupt = None;
         }
     }
@@ -26,7 +21,7 @@ pub(super) fn drop_unused_presets(lab: &mut Lab, places: &[Where<'_>]) {
 
 /// Returns the interrupt coalescing of the ports of a node.
 pub(super) fn interrupt(element: &Element<'_>) -> Option<Interrupt> {
-    has_table(element, "interrupt").then(|| Interrupt {
+    element.has_table("interrupt").then(|| Interrupt {
         cost: element.time("interrupt.cost").unwrap_or_default(),
         max_frames: element.integer("interrupt.max_frames").unwrap_or(1),
         max_wait: element.time("interrupt.max_wait").unwrap_or_default(),
@@ -36,7 +31,7 @@ pub(super) fn interrupt(element: &Element<'_>) -> Option<Interrupt> {
 
 /// Returns the bus between the memory and the ports of a node.
 pub(super) fn bus(element: &Element<'_>) -> Option<Bus> {
-    has_table(element, "bus").then(|| Bus {
+    element.has_table("bus").then(|| Bus {
         bits: element.integer("bus.bits").unwrap_or(64),
         clock_hz: match element.get("bus.clock") {
             Some((Value::Clock(hz), _)) => *hz,

@@ -2,7 +2,7 @@
 
 use super::Where;
 use super::interfaces::{NodeAndPort, Ports, draft, unknown, unused_name};
-use super::nodes::{Names, has_table, noun};
+use super::nodes::{Names, noun};
 use super::ports;
 use super::workloads::CONFLICT;
 use crate::check::MISSING_KEY;
@@ -85,7 +85,7 @@ fn mask(priorities: &[u64]) -> u8 {
 }
 
 fn ecn(element: &Element<'_>, sink: &mut Sink) -> Option<EcnMarks> {
-    if !has_table(element, "ecn") {
+    if !element.has_table("ecn") {
         return None;
     }
     let Some(from_bytes) = element.size("ecn.from") else {

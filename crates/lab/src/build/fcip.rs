@@ -2,7 +2,6 @@
 
 use super::Where;
 use super::live::{BAD_ADDRESS, BAD_PERIOD};
-use super::nodes::has_table;
 use super::workloads::CONFLICT;
 use crate::diagnostic::{Origin, Sink};
 use crate::element::Element;
@@ -24,7 +23,7 @@ pub(super) fn build(lab: &Lab, links: &[Where<'_>], sink: &mut Sink) -> BTreeMap
     let mut listening: Vec<(Node, SocketAddr, usize)> = Vec::new();
     for (index, place) in links.iter().enumerate() {
         let element = &place.element;
-        if !has_table(element, "fcip") {
+        if !element.has_table("fcip") {
             continue;
         }
         let header = element.origin("fcip");
@@ -32,8 +31,7 @@ pub(super) fn build(lab: &Lab, links: &[Where<'_>], sink: &mut Sink) -> BTreeMap
             ("ethernet", "remove `ethernet` for a link over TCP, or `fcip` for one of FCoE"),
             ("bundle", "remove `bundle`: FSPF uses several FCIP links of the same cost side by side"),
         ] {
-            let is_given =
-                if other == "bundle" { lab.links[index].bundle.is_some() } else { has_table(element, other) };
+            let is_given = if other == "bundle" { lab.links[index].bundle.is_some() } else { element.has_table(other) };
             if is_given {
                 let reason = format!("`{other}` has no effect on a link with `fcip`");
                 sink.error(CONFLICT, &header, reason, remedy);

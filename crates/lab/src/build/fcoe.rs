@@ -1,6 +1,5 @@
 //! Links of FCoE: whether a simulation carries them over the Ethernet of the lab.
 
-use super::nodes::has_table;
 use crate::element::Element;
 use sanloom_fc::config::{EthernetRate, FCIP_BUFFER_BYTES, LineRate, Node, VirtualLink};
 use sanloom_fc::san::{Lab, ethernet_node};
@@ -8,8 +7,8 @@ use sanloom_fc::san::{Lab, ethernet_node};
 /// Returns the virtual link of a link with the table `ethernet`, if both ends have Ethernet
 /// interfaces.
 pub(super) fn virtual_link(lab: &Lab, element: &Element<'_>, ends: [Node; 2]) -> Option<VirtualLink> {
-    let is_fcip = has_table(element, "fcip");
-    if !is_fcip && !has_table(element, "ethernet") || rate_at(lab, ends[0]).is_none() || rate_at(lab, ends[1]).is_none()
+    let is_fcip = element.has_table("fcip");
+    if !is_fcip && !element.has_table("ethernet") || rate_at(lab, ends[0]).is_none() || rate_at(lab, ends[1]).is_none()
     {
         return None;
     }

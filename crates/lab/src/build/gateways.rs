@@ -2,7 +2,7 @@
 //! that are added for them.
 
 use super::back_ends::{host_port, one_port};
-use super::nodes::{Names, has_table};
+use super::nodes::Names;
 use super::workloads::CONFLICT;
 use super::wwns::host_name;
 use super::{Where, iscsi, ports};
@@ -35,7 +35,7 @@ pub(super) fn add_nodes<'d>(
     sink: &mut Sink,
 ) {
     let mut added = BTreeMap::new();
-    for (number, place) in storage.iter().enumerate().filter(|(_, place)| has_table(&place.element, "gateway")) {
+    for (number, place) in storage.iter().enumerate().filter(|(_, place)| place.element.has_table("gateway")) {
         let element = &*place.element;
         if let Some(luns) = luns_behind(element, lab, names) {
             lab.storage[number].luns = luns;
@@ -136,7 +136,7 @@ pub(super) fn build(
     budget: &mut Budget,
     sink: &mut Sink,
 ) -> BTreeMap<u16, Gateway> {
-    let given = (0..).zip(storage).filter(|(_, place)| has_table(&place.element, "gateway"));
+    let given = (0..).zip(storage).filter(|(_, place)| place.element.has_table("gateway"));
     given.map(|(number, place)| (number, gateway(number, &place.element, (lab, live), names, budget, sink))).collect()
 }
 

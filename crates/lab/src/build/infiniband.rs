@@ -3,7 +3,7 @@
 use super::Where;
 use super::interfaces::{NodeAndPort, Ports, draft, unknown, unused_name};
 use super::lanes;
-use super::nodes::{Names, has_table, noun};
+use super::nodes::{Names, noun};
 use super::ports;
 use super::workloads::CONFLICT;
 use crate::diagnostic::{Origin, Sink};
@@ -99,7 +99,7 @@ pub(super) fn targets(storage: &[Where<'_>]) -> BTreeMap<u16, SrpTarget> {
         },
         blocks: element.integer("srp.blocks").unwrap_or(default.blocks),
     };
-    let given = (0..).zip(storage).filter(|(_, place)| has_table(&place.element, "srp"));
+    let given = (0..).zip(storage).filter(|(_, place)| place.element.has_table("srp"));
     given.map(|(number, place)| (number, target(&place.element))).collect()
 }
 

@@ -1,7 +1,6 @@
 //! IP over InfiniBand, and hosts that route between it and Ethernet.
 
 use super::Where;
-use super::nodes::has_table;
 use crate::element::Element;
 use crate::schema;
 use sanloom_fc::config::{InfinibandNode, IpRouter, Ipoib, IpoibOfLab, PacketCost, Picos};
@@ -12,7 +11,7 @@ pub(super) fn build(hosts: &[Where<'_>], storage: &[Where<'_>]) -> IpoibOfLab {
     for (number, place) in (0..).zip(hosts) {
         let element = &place.element;
         of_lab.nodes.extend(ipoib(element).map(|ipoib| (InfinibandNode::Host(number), ipoib)));
-        if has_table(element, "ip_router") {
+        if element.has_table("ip_router") {
             let default = IpRouter::default();
             let router = IpRouter {
                 per_packet: element.time("ip_router.per_packet").unwrap_or(default.per_packet),
@@ -29,7 +28,7 @@ pub(super) fn build(hosts: &[Where<'_>], storage: &[Where<'_>]) -> IpoibOfLab {
 
 fn ipoib(element: &Element<'_>) -> Option<Ipoib> {
     let default = Ipoib::default();
-    has_table(element, "ipoib").then(|| Ipoib {
+    element.has_table("ipoib").then(|| Ipoib {
         mode: element.choice("ipoib.mode", schema::IPOIB_MODES).unwrap_or(default.mode),
         mtu: element.integer("ipoib.mtu"),
         partition: element.integer("ipoib.partition").unwrap_or(default.partition),
@@ -40,7 +39,7 @@ fn ipoib(element: &Element<'_>) -> Option<Ipoib> {
 /// Returns the costs of packets on the processor of a host, if the lab has any.
 pub(super) fn cost(element: &Element<'_>) -> Option<PacketCost> {
     let time = |path: &str, fallback: &str| element.time(path).or_else(|| element.time(fallback));
-    has_table(element, "ipoib_cost").then(|| PacketCost {
+    element.has_table("ipoib_cost").then(|| PacketCost {
         per_packet_received: time("ipoib_cost.per_packet_received", "tcp_cost.per_segment_received")
             .unwrap_or(Picos::ZERO),
         per_packet_sent: time("ipoib_cost.per_packet_sent", "tcp_cost.per_segment_sent").unwrap_or(Picos::ZERO),

@@ -1,10 +1,10 @@
 //! The keys that make a storage system an iSCSI target, [`Iscsi`], and those of the initiator of a
 //! host, [`IscsiHost`].
 
+use super::Where;
 use super::links::RANGE_MISMATCH;
 use super::live::BAD_ADDRESS;
 use super::workloads::CONFLICT;
-use super::{Where, nodes};
 use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::Budget;
@@ -29,7 +29,7 @@ pub(super) fn build(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink:
     let mut names = BTreeSet::new();
     for (number, (place, config)) in (0..).zip(storage.iter().zip(&lab.storage)) {
         let element = &place.element;
-        if !nodes::has_table(element, "iscsi") {
+        if !element.has_table("iscsi") {
             continue;
         }
         let target = target(element, &config.name, budget, sink);
@@ -91,7 +91,7 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
 /// Returns the initiator of a host.
 pub(super) fn initiator(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> IscsiHost {
     let default = IscsiHost::of(&element.name);
-    if !nodes::has_table(element, "iscsi") {
+    if !element.has_table("iscsi") {
         return default;
     }
     let unasked = element.flag("iscsi.unasked_data");

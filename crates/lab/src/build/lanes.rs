@@ -1,7 +1,6 @@
 //! Lanes of InfiniBand: arbitration tables, and the lane of each service level.
 
 use super::iscsi::expanded;
-use super::nodes::has_table;
 use super::workloads::CONFLICT;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::Budget;
@@ -31,7 +30,7 @@ fn arbitration(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> O
         pairs.into_iter().map(|((lane, weight), _)| LaneWeight { lane, weight }).collect()
     };
     let (high, low) = (table("arbitration.high"), table("arbitration.low"));
-    has_table(element, "arbitration").then(|| LaneArbitration {
+    element.has_table("arbitration").then(|| LaneArbitration {
         high,
         low: element.is_given("arbitration.low").then_some(low),
         limit: element.integer("arbitration.limit").unwrap_or(0),

@@ -1,6 +1,6 @@
 //! `[[link]]` and `[[isl]]`: conversion of ranges of names to links between ports.
 
-use super::nodes::{Names, has_table};
+use super::nodes::Names;
 use super::ports::{self, End, Ports, Supply};
 use super::{Where, ethernet, infiniband};
 use crate::diagnostic::{Finding, Origin, Severity, Sink};
@@ -292,7 +292,7 @@ fn credit(link: &Element<'_>, node: Node, nodes: [&Vec<Where<'_>>; 3]) -> u16 {
 
 /// Returns the BB_SC_N of one end of a link. Ports on Ethernet have no credits to recover.
 fn credit_recovery(link: &Element<'_>, node: Node, nodes: [&Vec<Where<'_>>; 3]) -> u8 {
-    if has_table(link, "ethernet") {
+    if link.has_table("ethernet") {
         return 0;
     }
     let of_node = || element_of(node, nodes)?.integer("bb_sc");

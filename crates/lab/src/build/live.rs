@@ -3,7 +3,7 @@
 use super::Where;
 use super::links::RANGE_MISMATCH;
 use super::masks;
-use super::nodes::{self, Names};
+use super::nodes::Names;
 use super::workloads;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
@@ -148,7 +148,7 @@ fn ethernet(lab: &Lab, links: &[Where<'_>], budget: &mut Budget, sink: &mut Sink
         let element = &place.element;
         let number = seen.entry(element.header.clone()).or_default();
         let position = std::mem::replace(number, *number + 1);
-        if !nodes::has_table(element, "ethernet") {
+        if !element.has_table("ethernet") {
             continue;
         }
         if !lab.links[index].ends.iter().any(|end| matches!(end.node, Node::Switch(_))) {
@@ -209,7 +209,7 @@ fn stations(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Si
     let mut found = BTreeMap::new();
     for (place, number) in storage.iter().zip(0..lab.storage.len() as u16) {
         let element = &place.element;
-        if !nodes::has_table(element, "vn2vn") {
+        if !element.has_table("vn2vn") {
             continue;
         }
         let linked = lab.links.iter().flat_map(|link| &link.ends);
@@ -234,7 +234,7 @@ fn uplinks(lab: &Lab, hosts: &[Where<'_>], budget: &mut Budget, sink: &mut Sink)
     for (place, number) in hosts.iter().zip(0..lab.hosts.len() as u16) {
         let element = &place.element;
         let Some(hba) = lab.hosts[usize::from(number)].hbas.first() else { continue };
-        if !nodes::has_table(element, "fcoe") {
+        if !element.has_table("fcoe") {
             continue;
         }
         let linked = lab.links.iter().flat_map(|link| &link.ends);

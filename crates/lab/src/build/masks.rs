@@ -6,7 +6,7 @@ use super::{ports, workloads};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use sanloom_fc::config::{EthernetNode, InfinibandNode, Mask, Medium, Node};
-use sanloom_fc::san::{Lab, srp_initiator_port};
+use sanloom_fc::san::{Lab, srp_port};
 use sanloom_scsi::scsi::InitiatorName;
 use sanloom_wire::Wwpn;
 
@@ -64,7 +64,7 @@ fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink)
 fn srp_names(lab: &Lab, host: u16) -> Vec<InitiatorName> {
     let own = (0..).zip(lab.infiniband_interfaces());
     let own = own.filter(|(_, interface)| interface.end.node == InfinibandNode::Host(host));
-    own.map(|(number, _)| InitiatorName::Srp(Box::new(srp_initiator_port(number)))).collect()
+    own.map(|(number, _)| InitiatorName::Srp(Box::new(srp_port(number)))).collect()
 }
 
 /// Returns whether a host has links of Ethernet, IPoIB, or no link: the simulation may then add

@@ -149,7 +149,7 @@ pub(super) fn switches<'d>(
             policy: policy(element),
             joining: joining(element),
             virtual_fabric,
-            processor: has_table(element, "processor").then(|| Processor {
+            processor: element.has_table("processor").then(|| Processor {
                 sharing: element
                     .choice("processor.sharing", schema::PROCESSOR_SHARINGS)
                     .unwrap_or(ProcessorSharing::One),
@@ -221,7 +221,7 @@ fn crossbar(element: &Element<'_>) -> CrossbarLimits {
 
 /// Returns the virtual fabric of a switch with its ports of the chassis.
 fn virtual_fabric(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> Option<VirtualFabric> {
-    if !has_table(element, "virtual_fabric") {
+    if !element.has_table("virtual_fabric") {
         return None;
     }
     let keys = ["virtual_fabric.chassis", "virtual_fabric.id", "virtual_fabric.ports"];
@@ -500,11 +500,6 @@ fn service_time(element: &Element<'_>, sink: &mut Sink) -> TimeDistribution {
         Some((Value::PerSecond(rate), _)) if *rate > 0 => forms::per_second(*rate).period(),
         _ => Picos::ZERO,
     })
-}
-
-/// Returns whether any layer has the table, or an override sets one of its keys.
-pub(super) fn has_table(element: &Element<'_>, table: &str) -> bool {
-    element.has_table(table)
 }
 
 fn receive_size(element: &Element<'_>) -> u16 {

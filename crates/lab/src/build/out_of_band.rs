@@ -1,7 +1,6 @@
 //! Metadata servers of a lab: the keys `out_of_band` of storage systems, and the back ends to which
 //! workloads on their virtual disks lead.
 
-use super::nodes::has_table;
 use super::workloads::CONFLICT;
 use super::{BAD_PERIOD, Where};
 use crate::diagnostic::Sink;
@@ -23,7 +22,7 @@ const MAX_EXTENTS: u64 = 1 << 22;
 
 /// Returns all metadata servers, by index of their storage system.
 pub(super) fn build(lab: &Lab, live: &Live, storage: &[Where<'_>], sink: &mut Sink) -> BTreeMap<u16, OutOfBand> {
-    let given = (0..).zip(storage).filter(|(_, place)| has_table(&place.element, "out_of_band"));
+    let given = (0..).zip(storage).filter(|(_, place)| place.element.has_table("out_of_band"));
     given.map(|(number, place)| (number, server(number, &place.element, (lab, live), sink))).collect()
 }
 
@@ -34,7 +33,7 @@ fn server(number: u16, element: &Element<'_>, (lab, live): (&Lab, &Live), sink: 
         let reason = format!("the LUNs of `{name}` are no virtual disks");
         sink.error(CONFLICT, &element.origin("out_of_band"), reason, "add medium = \"volumes\", or remove the table");
     }
-    for key in ["iscsi", "srp", "gateway"].into_iter().filter(|key| has_table(element, key)) {
+    for key in ["iscsi", "srp", "gateway"].into_iter().filter(|key| element.has_table(key)) {
         let reason = format!("no command passes through the metadata server `{name}`");
         sink.error(CONFLICT, &element.origin(key), reason, "remove the table, or remove `out_of_band`");
     }

@@ -1,6 +1,5 @@
 //! Processors of hosts.
 
-use super::nodes;
 use crate::element::Element;
 use crate::schema;
 use sanloom_fc::config::{AdapterProcessor, ChannelCost, DriverCost, HostProcessor, IscsiHba, Picos, StackCost};
@@ -39,7 +38,7 @@ pub(super) fn processor(e: &Element<'_>) -> HostProcessor {
             per_write: time("hba_processor.per_write"),
             per_kib: time("hba_processor.per_kib"),
         },
-        iscsi_hba: nodes::has_table(e, "iscsi_hba").then(|| IscsiHba {
+        iscsi_hba: e.has_table("iscsi_hba").then(|| IscsiHba {
             per_command: time("iscsi_hba.per_command"),
             per_pdu: time("iscsi_hba.per_pdu"),
             per_kib: time("iscsi_hba.per_kib"),

@@ -1,9 +1,9 @@
 //! The keys that make a storage system an SRP target on RoCEv2: [`SrpPortals`].
 
+use super::Where;
 use super::iscsi::expanded;
 use super::live::BAD_ADDRESS;
 use super::workloads::CONFLICT;
-use super::{Where, nodes};
 use crate::check::MISSING_KEY;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::Budget;
@@ -28,7 +28,7 @@ pub(super) fn build(
     let mut taken = BTreeSet::new();
     for (number, place) in (0..lab.storage.len() as u16).zip(storage) {
         let element = &place.element;
-        if !nodes::has_table(element, "srp") {
+        if !element.has_table("srp") {
             continue;
         }
         let mut portals = Vec::new();

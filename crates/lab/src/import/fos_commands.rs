@@ -163,7 +163,7 @@ fn change(map: &mut BTreeMap<String, Object>, action: &str, name: &str, by: &Obj
     }
 }
 
-const KINDS: [Kind; 3] = [Kind::Alias, Kind::Zone, Kind::Config];
+pub(super) const KINDS: [Kind; 3] = [Kind::Alias, Kind::Zone, Kind::Config];
 
 /// Renames an object with all references to it, or deletes it with them.
 fn object_command(reader: &mut Reader<'_>, word: &str, rest: &str) -> Fate {

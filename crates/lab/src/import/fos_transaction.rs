@@ -3,6 +3,7 @@
 //! has asked.
 
 use super::facts::{At, Kind, Object, Objects, ZoneBase};
+use super::fos_commands::KINDS;
 use super::lines::Reader;
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
@@ -106,11 +107,11 @@ pub(super) fn put_in_force(reader: &mut Reader<'_>, number: usize, enabled: Opti
 
 /// Removes all objects of a database.
 pub(super) fn clear(reader: &mut Reader<'_>, number: usize) {
-    let defined = std::mem::take(&mut reader.facts.zones[number].defined);
-    let edits = reader.transactions.open.entry(reader.seen).or_default();
+    let mut defined = std::mem::take(&mut reader.facts.zones[number].defined);
+    let edits = reader.transactions.edits(reader.seen);
     let mut removed = Vec::new();
-    for (kind, map) in [(Kind::Alias, defined.aliases), (Kind::Zone, defined.zones), (Kind::Config, defined.configs)] {
-        for (name, object) in map {
+    for kind in KINDS {
+        for (name, object) in std::mem::take(defined.of_mut(kind)) {
             edits.object((number, kind, name.clone()), Some(&object));
             removed.push(((number, kind, name), object));
         }

@@ -57,16 +57,16 @@ const MAX_WORKLOADS: usize = 256;
 fn workloads(lab: &Lab) -> String {
     let pairs = lab.pairs_permitted_at_some_time();
     // Most hosts have the sets of partners of another one, so the storage is found once for each.
-    let mut by_sets: BTreeMap<BTreeSet<u32>, (u16, Vec<&str>)> = BTreeMap::new();
-    for (index, host) in lab.hosts.iter().enumerate() {
-        let sets = pairs.ports_of_host(index as u16).map(|port| pairs.set_of(port)).collect();
-        by_sets.entry(sets).or_insert_with(|| (index as u16, Vec::new())).1.push(&host.name);
+    let mut by_sets: BTreeMap<BTreeSet<u32>, Vec<u16>> = BTreeMap::new();
+    for host in 0..lab.hosts.len() as u16 {
+        let sets = pairs.ports_of_host(host).map(|port| pairs.set_of(port)).collect();
+        by_sets.entry(sets).or_default().push(host);
     }
-    let mut groups: BTreeMap<Vec<u16>, Vec<String>> = BTreeMap::new();
-    for (first, hosts) in by_sets.into_values() {
-        let storage: Vec<u16> = pairs.storage_of_host(first).into_iter().collect();
+    let mut groups: BTreeMap<Vec<u16>, BTreeSet<u16>> = BTreeMap::new();
+    for hosts in by_sets.into_values() {
+        let storage: Vec<u16> = pairs.storage_of_host(hosts[0]).into_iter().collect();
         if !storage.is_empty() {
-            groups.entry(storage).or_default().extend(hosts.into_iter().map(str::to_owned));
+            groups.entry(storage).or_default().extend(hosts);
         }
     }
     if groups.len() > MAX_WORKLOADS {
@@ -78,6 +78,7 @@ fn workloads(lab: &Lab) -> String {
             text.push_str("\n# A light load, so that failures have an effect. Replace it with yours.\n");
         }
         let targets: Vec<String> = storage.iter().map(|index| lab.storage[usize::from(*index)].name.clone()).collect();
+        let hosts: Vec<String> = hosts.iter().map(|index| lab.hosts[usize::from(*index)].name.clone()).collect();
         let (hosts, targets, number) = (list(&hosts), list(&targets), index + 1);
         let load = "arrivals = \"poisson 100/s\"\nsize = \"8KiB\"\nread_share = 0.7";
         text.push_str(&format!("[workload.imported{number}]\nhosts = {hosts}\ntargets = {targets}\n{load}\n\n"));

@@ -34,6 +34,15 @@ pub struct RaisedInterrupt {
     pub handled_ps: u64,
 }
 
+/// An interface of iSCSI or SRP of a storage system.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Interface {
+    /// Interface of IP, by its number in the lab.
+    Ip(u16),
+    /// Port of SRP, by its number among the ports of the storage system.
+    Srp(u16),
+}
+
 /// An arrival at an interface with interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {

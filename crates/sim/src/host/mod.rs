@@ -21,7 +21,7 @@ mod window;
 pub use bus::Bus;
 pub use cpu::{Cpu, Work};
 pub use error_handler::{Action, Device, ErrorHandler, Event, HBA_RESET_PS};
-pub use interrupt::{Arrival, Interrupts, RaisedInterrupt};
+pub use interrupt::{Arrival, Interface, Interrupts, RaisedInterrupt};
 pub use multipath::{Choice, End, Input, Multipath, Output, PathState};
 pub use pool::{Command, CommandId, Member};
 pub use queue::{IoQueue, Pushed, QueueCounters};

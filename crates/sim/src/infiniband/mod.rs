@@ -13,6 +13,7 @@ use crate::net::Net;
 use crate::net::infiniband::{self, Packet};
 use record::Record;
 use sanloom_scsi::time::Instant;
+use sanloom_transport::infiniband::lids::Range;
 use sanloom_transport::infiniband::packet::Mtu;
 use sanloom_transport::infiniband::partition::PKey;
 use sanloom_transport::infiniband::rc::Config;
@@ -78,6 +79,7 @@ struct End {
 struct Datagrams {
     endpoint: ud::Endpoint,
     at: Endpoint,
+    lids: Range,
 }
 
 /// All queue pairs of a network. Connection n has the ends 2n and 2n + 1, whose numbers are those
@@ -123,8 +125,8 @@ impl Pairs {
         if !ends[0].key.matches(ends[1].key) {
             return None;
         }
-        let lid = |end: Endpoint| net.infiniband.lid_of_flow(end.interface, flow);
-        let lids = [lid(ends[0])?, lid(ends[1])?];
+        let lids = |end: Endpoint| net.infiniband.lids_of(end.interface);
+        let lids = [lids(ends[0])?, lids(ends[1])?].map(|lids| lids.of_flow(flow));
         let first = self.ends.len() as u32;
         for (end, lids) in ends.into_iter().zip([lids, [lids[1], lids[0]]]) {
             self.ends.push(End {
@@ -144,8 +146,8 @@ impl Pairs {
     /// Creates a queue pair of datagrams. Returns its number; `None` if the subnet manager does not
     /// know the interface.
     pub fn datagrams(&mut self, net: &Net, at: Endpoint, mtu: Mtu) -> Option<u32> {
-        net.infiniband.lid(at.interface)?;
-        self.datagrams.push(Datagrams { endpoint: ud::Endpoint::new(mtu), at });
+        let lids = net.infiniband.lids_of(at.interface)?;
+        self.datagrams.push(Datagrams { endpoint: ud::Endpoint::new(mtu), at, lids });
         Some(FIRST_DATAGRAM + self.datagrams.len() as u32 - 1)
     }
 
@@ -205,11 +207,11 @@ impl Pairs {
     /// Sends a datagram from one queue pair to another. It is discarded there if the partitions do
     /// not match. The low 24 bits of its name arrive with it.
     pub fn send_datagram(&mut self, net: &mut Net, from: u32, to: u32, id: u64, length: u32) {
-        let ends = [from, to].map(|pair| self.datagrams[(pair - FIRST_DATAGRAM) as usize].at);
-        let keys = ends.map(|end| end.key);
+        let ends = [from, to].map(|pair| &self.datagrams[(pair - FIRST_DATAGRAM) as usize]);
+        let keys = ends.map(|end| end.at.key);
         // Both directions of a pair of interfaces are a flow.
-        let flow = u32::from(ends[0].interface) + u32::from(ends[1].interface);
-        let lids = ends.map(|end| net.infiniband.lid_of_flow(end.interface, flow).unwrap_or_default());
+        let flow = u32::from(ends[0].at.interface) + u32::from(ends[1].at.interface);
+        let lids = ends.map(|end| end.lids.of_flow(flow));
         let state = &mut self.datagrams[(from - FIRST_DATAGRAM) as usize];
         state.endpoint.handle(ud::Input::Post(id, length));
         while let Some(output) = state.endpoint.poll_output() {

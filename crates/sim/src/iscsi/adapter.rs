@@ -2,7 +2,7 @@
 
 use super::plan::{AdapterPlan, Machine};
 use super::{Cx, Iscsi, Job, connection, router};
-use crate::host::RaisedInterrupt;
+use crate::host::{Interface, RaisedInterrupt};
 use crate::net::ethernet::Packet;
 use std::collections::VecDeque;
 
@@ -82,7 +82,7 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
         let load = Load::received(1, packet.bytes.into(), is_ipoib);
         let at = cx.around.work(plan.owner, now, packet.to, load);
         if let Machine::Storage(storage) = plan.owner
-            && let Some(arrival) = cx.around.arrive(storage, packet.to, now)
+            && let Some(arrival) = cx.around.arrive(storage, Interface::Ip(packet.to), now)
         {
             adapter.waiting.push_back(*packet);
             adapter.moved_ps = at;
@@ -112,7 +112,7 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
 pub(super) fn interrupt(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
     let plan = iscsi.adapters[usize::from(interface)].plan;
     if let (Machine::Storage(storage), 0) = (plan.owner, plan.gap_ps) {
-        let raised = cx.around.time_out(storage, interface, cx.net.now());
+        let raised = cx.around.time_out(storage, Interface::Ip(interface), cx.net.now());
         return handle(iscsi, cx, interface, raised);
     }
     if iscsi.adapters[usize::from(interface)].interrupt_ps <= cx.net.now() {

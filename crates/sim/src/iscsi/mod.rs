@@ -52,7 +52,7 @@ pub use stream::Pdu;
 pub(crate) use target::Slots;
 
 use crate::agenda::Agenda;
-use crate::host::{Arrival, RaisedInterrupt};
+use crate::host::{Arrival, Interface, RaisedInterrupt};
 use crate::net::Net;
 use crate::net::ethernet::Packet;
 use crate::net::infiniband;
@@ -103,14 +103,14 @@ pub trait Around {
     /// Gives work to the bus and the processor behind an interface. Returns the time of its end in
     /// ps. Frames that arrive at a storage system use its bus only.
     fn work(&mut self, owner: Machine, now_ps: u64, interface: u16, load: Load) -> u64;
-    /// Gives the interrupts of a storage system a frame that has arrived at an interface. `None`
-    /// without interrupts.
-    fn arrive(&mut self, _storage: u16, _interface: u16, _now_ps: u64) -> Option<Arrival> {
+    /// Gives the interrupts of a storage system a frame or an information unit that has arrived.
+    /// `None` without interrupts.
+    fn arrive(&mut self, _storage: u16, _interface: Interface, _now_ps: u64) -> Option<Arrival> {
         None
     }
-    /// Returns the interrupt of frames at an interface of a storage system that have waited long
+    /// Returns the interrupt of arrivals at an interface of a storage system that have waited long
     /// enough.
-    fn time_out(&mut self, _storage: u16, _interface: u16, _now_ps: u64) -> Option<RaisedInterrupt> {
+    fn time_out(&mut self, _storage: u16, _interface: Interface, _now_ps: u64) -> Option<RaisedInterrupt> {
         None
     }
 }

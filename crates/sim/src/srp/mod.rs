@@ -37,10 +37,9 @@ mod storage_adapter;
 mod target;
 
 pub use count::ChannelCount;
-pub use plan::{ChannelPlan, SrpPlan, TargetPlan, port_id};
+pub use plan::{ChannelPlan, SrpPlan, TargetPlan};
 
 use crate::agenda::Agenda;
-use crate::host::{Arrival, RaisedInterrupt};
 use crate::infiniband::{Pairs, Seen};
 use crate::iscsi::{self, Event, Order, SESSION, Slots};
 use crate::net::Net;
@@ -64,19 +63,7 @@ pub trait Around: iscsi::Around {
     fn complete(&mut self, host: u16, hba: u16, bytes: u32, now_ps: u64) -> u64;
     /// Moves data of a command over the bus of a storage system. Returns the time of the end in ps;
     /// without a bus, now.
-    fn transfer(&mut self, _storage: u16, _port: u16, _bytes: u32, now_ps: u64) -> u64 {
-        now_ps
-    }
-    /// Gives the interrupts of a storage system an information unit that has arrived at a port.
-    /// `None` without interrupts.
-    fn unit_arrives(&mut self, _storage: u16, _port: u16, _now_ps: u64) -> Option<Arrival> {
-        None
-    }
-    /// Returns the interrupt of information units at a port of a storage system that have waited
-    /// long enough.
-    fn units_time_out(&mut self, _storage: u16, _port: u16, _now_ps: u64) -> Option<RaisedInterrupt> {
-        None
-    }
+    fn transfer(&mut self, storage: u16, port: u16, bytes: u32, now_ps: u64) -> u64;
 }
 
 /// Work that is due at a time.

@@ -4,7 +4,7 @@ use sanloom_scsi::srp::target;
 use sanloom_scsi::time::Span;
 use sanloom_transport::infiniband::partition::PKey;
 use sanloom_transport::infiniband::rc;
-use sanloom_wire::srp::{LoginReq, PortId};
+use sanloom_wire::srp::LoginReq;
 
 /// SRP of a whole lab.
 #[derive(Clone, Debug, Default)]
@@ -61,11 +61,4 @@ pub struct TargetPlan {
     pub ports: u16,
     /// Write data that a gateway passes on together, in bytes; `None`: those of a command.
     pub grain: Option<u32>,
-}
-
-/// Returns the port identifier of an adapter: an extension of zero, and its GUID.
-pub fn port_id(guid: u64) -> PortId {
-    let mut id = [0; 16];
-    id[8..].copy_from_slice(&guid.to_be_bytes());
-    id
 }

@@ -6,7 +6,7 @@
 
 use super::connection::Pull;
 use super::{Cx, Job, Srp, connection, target};
-use crate::host::RaisedInterrupt;
+use crate::host::{Interface, RaisedInterrupt};
 use sanloom_scsi::scsi::IoTag;
 use sanloom_transport::infiniband::rc::packet::Operation;
 use sanloom_wire::srp::Iu;
@@ -28,7 +28,7 @@ fn port(srp: &Srp, number: u32) -> (u16, u16) {
 /// Takes an information unit from the network.
 pub(super) fn arrive(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, unit: Iu) {
     let ((storage, port), now_ps) = (port(srp, number), cx.net.now());
-    let Some(arrival) = cx.around.unit_arrives(storage, port, now_ps) else {
+    let Some(arrival) = cx.around.arrive(storage, Interface::Srp(port), now_ps) else {
         return target::unit(srp, cx, number, unit);
     };
     let Some(Some(system)) = srp.systems.get_mut(usize::from(storage)) else { return };
@@ -41,7 +41,7 @@ pub(super) fn arrive(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, unit: Iu) {
 
 /// Raises the interrupt of a port whose information units have waited long enough.
 pub(super) fn interrupt(srp: &mut Srp, cx: &mut Cx<'_>, storage: u16, port: u16) {
-    let raised = cx.around.units_time_out(storage, port, cx.net.now());
+    let raised = cx.around.time_out(storage, Interface::Srp(port), cx.net.now());
     handle(srp, cx, (storage, port), raised);
 }
 

@@ -109,14 +109,14 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
             Output::Send(unit) => storage_adapter::send(srp, cx, connection, unit),
             Output::Pull { tag, bytes, .. } => {
                 let system = srp.systems.get(usize::from(storage)).and_then(Option::as_ref);
-                let grain = system.and_then(|system| system.plan.grain).unwrap_or(bytes).max(1);
-                if system.is_some_and(|system| system.plan.grain.is_some()) {
+                let grain = system.and_then(|system| system.plan.grain);
+                if grain.is_some() {
                     // The block I/O of a write has begun, and none of its data have arrived.
                     cx.around.arrived(cx.net, storage, owner, tag, 0);
                 }
                 let mut from = 0_u32;
                 loop {
-                    let arrived = bytes.min(from.saturating_add(grain));
+                    let arrived = bytes.min(from.saturating_add(grain.unwrap_or(bytes).max(1)));
                     let last = rdma(srp, cx, connection, Operation::Read, from..arrived);
                     let is_end = arrived == bytes;
                     let pull = Pull { last, tag: Some(tag), bytes: arrived - from, arrived, is_end };

@@ -8,10 +8,8 @@
 
 mod others;
 
-pub use others::Interface;
-
 use super::target::Storage;
-use crate::host::{Bus, Cpu, Interrupts, RaisedInterrupt};
+use crate::host::{Bus, Cpu, Interface, Interrupts, RaisedInterrupt};
 use crate::net::{FrameRef, NEVER, Net};
 use sanloom_fc::config;
 use sanloom_fc::exchange::SeqTx;

@@ -1,13 +1,13 @@
 //! iSCSI of a lab: its sessions and targets, and their place between hosts and storage.
 
 use super::World;
-use super::adapter::{Adapters, Interface};
+use super::adapter::Adapters;
 use super::ethernet::tcp_config;
 use super::host::{Hosts, TcpPort, charge_tcp, handle_pdu, tcp_event};
 use super::relay;
 use super::target::{Storage, notify_session};
 use super::volumes::{self, BackSession, Switches};
-use crate::host::{Arrival, RaisedInterrupt};
+use crate::host::{Arrival, Interface, RaisedInterrupt};
 use crate::iscsi::{
     AdapterPlan, Around, Direction, Event, Front, Iscsi, IscsiPlan, Load, Machine, SessionPlan, Shared, TargetPlan,
 };
@@ -381,12 +381,12 @@ impl Around for Parts<'_> {
         }
     }
 
-    fn arrive(&mut self, storage: u16, interface: u16, now_ps: u64) -> Option<Arrival> {
-        self.adapters(storage)?.arrive(now_ps, Interface::Ip(interface))
+    fn arrive(&mut self, storage: u16, interface: Interface, now_ps: u64) -> Option<Arrival> {
+        self.adapters(storage)?.arrive(now_ps, interface)
     }
 
-    fn time_out(&mut self, storage: u16, interface: u16, now_ps: u64) -> Option<RaisedInterrupt> {
-        self.adapters(storage)?.time_out(now_ps, Interface::Ip(interface))
+    fn time_out(&mut self, storage: u16, interface: Interface, now_ps: u64) -> Option<RaisedInterrupt> {
+        self.adapters(storage)?.time_out(now_ps, interface)
     }
 }
 

@@ -1,19 +1,18 @@
 //! SRP of a lab: its channels and targets, and their place between hosts and storage.
 
 use super::World;
-use super::adapter::Interface;
 use super::host::{TcpPort, charge_completion, tcp_event};
 use super::iscsi::{Parts, TcpPlan};
 use super::volumes::frame_bytes;
-use crate::host::{Arrival, RaisedInterrupt};
+use crate::host::Interface;
 use crate::infiniband::OF_IPOIB;
 use crate::iscsi::{Event, Peer};
 use crate::net::Net;
 use crate::net::infiniband::Packet;
-use crate::srp::{Around, ChannelPlan, Srp, SrpPlan, TargetPlan, port_id};
+use crate::srp::{Around, ChannelPlan, Srp, SrpPlan, TargetPlan};
 use crate::tcp::subnet_mtu;
 use sanloom_fc::config::{InfinibandNode, Subnet};
-use sanloom_fc::san::{Lab, SrpPaths, infiniband_adapter_guid};
+use sanloom_fc::san::{Lab, SrpPaths, srp_port};
 use sanloom_scsi::scsi::{IoStatus, IoTag};
 use sanloom_scsi::srp::target;
 use sanloom_scsi::time::Span;
@@ -132,8 +131,8 @@ fn channel(
         login: LoginReq {
             request_bytes: UNIT_BYTES[0],
             formats: DIRECT | INDIRECT,
-            initiator: port_id(infiniband_adapter_guid(interface)),
-            target: port_id(infiniband_adapter_guid(peer)),
+            initiator: srp_port(interface),
+            target: srp_port(peer),
             ..LoginReq::default()
         },
         depth: config.srp.queue_depth.into(),
@@ -180,14 +179,6 @@ impl Around for Parts<'_> {
             Some(adapters) => adapters.transfer(now_ps, Interface::Srp(port), bytes.into()),
             None => now_ps,
         }
-    }
-
-    fn unit_arrives(&mut self, storage: u16, port: u16, now_ps: u64) -> Option<Arrival> {
-        self.adapters(storage)?.arrive(now_ps, Interface::Srp(port))
-    }
-
-    fn units_time_out(&mut self, storage: u16, port: u16, now_ps: u64) -> Option<RaisedInterrupt> {
-        self.adapters(storage)?.time_out(now_ps, Interface::Srp(port))
     }
 }
 

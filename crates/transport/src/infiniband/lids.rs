@@ -32,6 +32,11 @@ impl Range {
     pub fn lids(self) -> impl Iterator<Item = Lid> {
         self.base..self.base + self.count
     }
+
+    /// LID of the port for flows with this number: each of its LIDs in turn.
+    pub fn of_flow(self, flow: u32) -> Lid {
+        self.base + (flow % u32::from(self.count)) as Lid
+    }
 }
 
 /// The subnet has more end ports than unicast LIDs.

@@ -43,6 +43,7 @@ use observe::Recorder;
 use queues::Queues;
 use sanloom_scsi::random::{SplitMix64, mix};
 use sanloom_transport::infiniband::arbitration::{Arbiter, Entry, MANAGEMENT, SlToVl};
+use sanloom_transport::infiniband::lids::Range;
 use sanloom_transport::infiniband::manager::Config;
 use sanloom_transport::infiniband::packet::LRH;
 use sanloom_transport::infiniband::rate::{Rate, Speed, Width};
@@ -349,11 +350,9 @@ impl InfinibandPlane {
         self.manager.lid(interface)
     }
 
-    /// Returns the LID of an interface for flows with this number: each LID of the interface in
-    /// turn.
-    pub fn lid_of_flow(&self, interface: u16, flow: u32) -> Option<u16> {
-        let range = self.manager.lids_of(interface)?;
-        Some(range.base + (flow % u32::from(range.count)) as u16)
+    /// Returns all LIDs of an interface.
+    pub fn lids_of(&self, interface: u16) -> Option<Range> {
+        self.manager.lids_of(interface)
     }
 
     /// Returns the routing engine of the last sweep, and the reason why it is not the configured

@@ -1,16 +1,7 @@
 //! Interfaces of iSCSI and SRP of a storage system, on the buses and the processor of its adapters.
 
 use super::Adapters;
-use crate::host::{Arrival, Interrupts, RaisedInterrupt};
-
-/// An interface of iSCSI or SRP.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Interface {
-    /// Interface of IP, by its number in the lab.
-    Ip(u16),
-    /// Port of SRP, by its number among the ports of the storage system.
-    Srp(u16),
-}
+use crate::host::{Arrival, Interface, Interrupts, RaisedInterrupt};
 
 impl Adapters {
     /// Moves bytes between an interface and the memory. Returns the end of the transfer in ps;
