@@ -73,7 +73,8 @@ pub struct Verdict {
     pub deviation: Option<f64>,
     /// Unit of all three.
     pub unit: &'static str,
-    /// Largest deviation of `ours` from `paper`, as a share of `paper`; only predictions have one.
+    /// Largest deviation of `ours` from `paper`, as a share of `paper`; absent if the number is
+    /// not held to one.
     pub tolerance: Option<f64>,
     /// Reason for the size of the tolerance.
     pub tolerance_reason: Option<&'static str>,
@@ -272,7 +273,8 @@ impl Ruling {
     }
 }
 
-/// Returns the summary line. It counts predictions; the other kinds are only listed.
+/// Returns the summary line. It counts predictions; of the other kinds, those that are given to the
+/// model and have a tolerance, and the rest.
 pub fn summary(verdicts: &[Verdict]) -> String {
     let count = |is: &dyn Fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
     let ruled = |ruling| count(&|verdict: &Verdict| verdict.verdict == ruling && verdict.kind == Kind::Prediction);
@@ -290,7 +292,8 @@ pub fn summary(verdicts: &[Verdict]) -> String {
     if hit > 0 {
         let _ = write!(text, ", {hit} within tolerance although listed as a known miss");
     }
-    let of = |kind| Some(count(&|verdict| verdict.kind == kind)).filter(|number| *number > 0);
+    let is_of = |verdict: &Verdict, kind| verdict.kind == kind && verdict.verdict == Ruling::NotJudged;
+    let of = |kind| Some(count(&|verdict| is_of(verdict, kind))).filter(|number| *number > 0);
     let others = [
         of(Kind::Input).map(|number| plural(number, "input")),
         of(Kind::Fit).map(|number| plural(number, "fit")),
@@ -300,9 +303,10 @@ pub fn summary(verdicts: &[Verdict]) -> String {
     if !others.is_empty() {
         let _ = write!(text, "; not judged: {}", others.join(", "));
     }
-    let left = count(&|verdict| verdict.kind != Kind::Prediction && verdict.is_unexpected());
-    if left > 0 {
-        let _ = write!(text, "; {} no longer within tolerance", plural(left, "input or fit"));
+    let given = |ruling| count(&|verdict| verdict.kind != Kind::Prediction && verdict.verdict == ruling);
+    let (held, left) = (given(Ruling::Ok), given(Ruling::Missed));
+    if held + left > 0 {
+        let _ = write!(text, "; inputs and fits: {held} within tolerance, {left} outside");
     }
     text
 }
@@ -459,8 +463,9 @@ mod tests {
     fn a_fit_that_leaves_its_tolerance_fails_and_is_no_missed_prediction() {
         let fit = |ours| Verdict { kind: Kind::Fit, ..number(Some(ours)) }.held(0.05);
         assert!(outcome(&[fit(82.0)]).is_ok() && outcome(&[fit(90.0)]).is_err());
-        assert_eq!(summary(&[fit(82.0)]), "0 predictions: 0 within tolerance, 0 missed; not judged: 1 fit");
-        assert!(summary(&[fit(90.0)]).ends_with("not judged: 1 fit; 1 input or fit no longer within tolerance"));
+        let none = "0 predictions: 0 within tolerance, 0 missed";
+        assert_eq!(summary(&[fit(82.0)]), format!("{none}; inputs and fits: 1 within tolerance, 0 outside"));
+        assert_eq!(summary(&[fit(90.0)]), format!("{none}; inputs and fits: 0 within tolerance, 1 outside"));
     }
 
     #[test]

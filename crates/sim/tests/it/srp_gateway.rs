@@ -2,6 +2,7 @@
 
 use crate::labs;
 use sanloom_api::results::Results;
+use std::sync::Arc;
 
 /// A host on InfiniBand, a gateway, and an array on 2GFC.
 fn lab(line: &str, gateway: &str, workload: &str) -> String {
@@ -101,6 +102,11 @@ fn masks_of_a_gateway_hide_luns_from_srp_hosts() {
     let refused = sanloom_lab::load("test.toml", &text("other"), &[]).expect_err("the LUN is hidden");
     let codes: Vec<&str> = refused.iter().map(|diagnostic| diagnostic.code).collect();
     assert_eq!(codes, ["masked-lun"], "{refused:?}");
+    // The same in a run, which `check` would refuse: only `other` sees the LUN.
+    let both = text("server") + "[[mask]]\nhosts = \"other\"\ntargets = \"bridge\"\n";
+    let mut lab = (*labs::lab(&both)).clone();
+    lab.live.masks.remove(0);
+    assert_eq!(labs::run(&Arc::new(lab)).totals.io.ios_completed, 0);
 }
 
 /// Virtual N_Ports of a gateway with a named port are all at this port.

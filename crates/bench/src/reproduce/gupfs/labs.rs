@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// Three failed joins of switches.
 const THREE_SWITCHES: &str = include_str!("../../../labs/vendor-three-switches.toml");
 
-/// Makers whose switches join. The document names no pair that it tried for a trunk.
+/// A trunk of four lines of 2GFC between switches of two makers that join. The document names no
+/// pair that it tried.
 const TWO_MAKERS: &str = r#"
 [run]
 duration = "50ms"
@@ -107,8 +108,6 @@ pub enum Case {
     Load { fabric: Fabric, write: bool, size_kib: u32, depth: u32 },
     /// The fabric of three switches.
     ThreeSwitches,
-    /// Two switches of two makers that join, with a trunk of four lines of 2GFC.
-    TwoMakers,
 }
 
 /// Numbers of a run.
@@ -118,8 +117,6 @@ pub struct Measured {
     pub bytes_per_s: f64,
     /// Isolated ports of all switches.
     pub isolated_ports: u64,
-    /// Inter-switch links that belong to no trunk.
-    pub single_isls: usize,
     /// Busy share of the processor of the first host.
     pub cpu: f64,
     /// Processor time of the first host per 10^9 bytes, in seconds.
@@ -135,11 +132,7 @@ impl Measured {
 
 impl Case {
     fn text(self, seed: u64) -> String {
-        let (fabric, write, size_kib, depth) = match self {
-            Case::Load { fabric, write, size_kib, depth } => (fabric, write, size_kib, depth),
-            Case::ThreeSwitches => return THREE_SWITCHES.to_owned(),
-            Case::TwoMakers => return TWO_MAKERS.to_owned(),
-        };
+        let Case::Load { fabric, write, size_kib, depth } = self else { return THREE_SWITCHES.to_owned() };
         let mut text = format!("[run]\nseed = {seed}\nduration = \"400ms\"\nwarmup = \"100ms\"\n");
         // All data are in the cache of the array, so a request takes a constant time.
         let gap = if fabric == Fabric::SilkWorm {
@@ -262,6 +255,16 @@ impl Case {
     }
 }
 
+/// Returns the lines of a trunk between two makers that stay single.
+///
+/// # Errors
+/// If the lab has mistakes.
+pub fn single_lines() -> Result<usize, Failure> {
+    let lab = sanloom_lab::load("two-makers.toml", TWO_MAKERS, &[])?.lab;
+    let is_isl = |link: &&Link| link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+    Ok(lab.links.iter().filter(is_isl).filter(|link| link.bundle.is_none()).count())
+}
+
 /// Simulates a lab; returns `None` if the run was interrupted.
 pub fn measure(lab: &Arc<Lab>) -> Option<Measured> {
     let results = run::run(lab, View::default()).results;
@@ -269,10 +272,5 @@ pub fn measure(lab: &Arc<Lab>) -> Option<Measured> {
     let bytes_per_s = results.totals.io.throughput_bytes_per_s;
     let cpu = results.hosts.first().map_or(0.0, |host| host.cpu_utilisation);
     let cpu_s_per_gb = results.hosts.first().map_or(0.0, |host| host.cpu_s_per_gb);
-    let single_isls = {
-        let is_isl = |link: &&Link| link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
-        lab.links.iter().filter(is_isl).filter(|link| link.bundle.is_none()).count()
-    };
-    let measured = Measured { bytes_per_s, isolated_ports, single_isls, cpu, cpu_s_per_gb };
-    (!results.lab.interrupted).then_some(measured)
+    (!results.lab.interrupted).then_some(Measured { bytes_per_s, isolated_ports, cpu, cpu_s_per_gb })
 }

@@ -9,6 +9,7 @@ use sanloom_console::report::html::escape;
 use sanloom_console::run::{self, View};
 use sanloom_fc::san::Lab;
 use sanloom_lab::Override;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The lab of random reads.
@@ -16,34 +17,29 @@ const LAB: &str = include_str!("../../../labs/array-150-disks.toml");
 /// The lab of two FCoE ports.
 const FCOE_LAB: &str = include_str!("../../../labs/fcoe-two-ports.toml");
 
-/// Two FCoE ports of a server, each at a forwarder of its own, with the array behind it.
-const TWO_PORTS: &str = r#"
-[ethernet_switch."{lana,lanb}"]
-pfc = 3
-
-[[link]]
-from = "server1"
-to = "{lana,lanb}"
-rate = "10GbE"
-mtu = 2500
-
-[[link]]
-from = "{a,b}"
-to = "{lana,lanb}"
-rate = "10GbE"
-mtu = 2500
-
-[[link]]
-from = "server1"
-to = "{a,b}"
-ethernet = { vlan = 100 }
-
-[[link]]
-from = "array1"
-to = "{a,b}"
-rate = "8GFC"
-
-"#;
+/// The disks of [`LAB`] and its random requests in [`FCOE_LAB`], whose forwarder and bus are no limit
+/// then.
+const DISKS_OVER_FCOE: [(&str, &str); 11] = [
+    ("storage.array1.bus.clock", "10GHz"),
+    ("storage.array1.disk", "savvio-10k4"),
+    ("storage.array1.raid.level", "raid5"),
+    ("storage.array1.raid.disks", "5"),
+    ("storage.array1.luns", "30"),
+    ("storage.array1.lun_size", "2TiB"),
+    ("workload.sequential.location", "random"),
+    ("workload.sequential.depth", "240"),
+    ("workload.sequential.size", "32KiB"),
+    ("host.server1.queue_depth", "256"),
+    ("host.server1.command_timeout", "60s"),
+];
+/// A full write cache, and the writes from it to the disks.
+const FULL_CACHE: [(&str, &str); 5] = [
+    ("storage.array1.controller_cache.size", "1GiB"),
+    ("storage.array1.controller_cache.write", "mirrored"),
+    ("storage.array1.controller_cache.destages", DESTAGES),
+    ("run.warmup", "10s"),
+    ("run.duration", "20s"),
+];
 
 /// Write cache that fills in the test of a minute, found by trial.
 const WRITE_CACHE: &str = "4GiB";
@@ -51,7 +47,7 @@ const WRITE_CACHE: &str = "4GiB";
 const DESTAGES: &str = "2400";
 
 /// One run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Case {
     SequentialReads,
     SequentialWrites,
@@ -67,7 +63,7 @@ enum Case {
     FcoeOfTheLine,
     /// Sequential reads over 8GFC at the costs of a server with HBAs.
     HbaReads,
-    /// Random reads over FCoE from the disks.
+    /// Random reads over FCoE from the disks. All ports are at one forwarder, and the disks decide.
     FcoeRandomReads,
     /// Random writes over FCoE to the disks and a full cache.
     FcoeSteadyWrites,
@@ -88,66 +84,57 @@ const CASES: [Case; 11] = [
 ];
 
 impl Case {
-    fn settings(self) -> &'static [(&'static str, &'static str)] {
+    /// Returns the text of the lab, and its settings.
+    fn setup(self) -> (&'static str, Vec<(&'static str, &'static str)>) {
         const SEQUENTIAL: [(&str, &str); 3] = [
             ("workload.random.location", "sequential"),
             ("workload.random.depth", "120"),
             ("workload.random.size", "512KiB"),
         ];
+        const WRITES: (&str, &str) = ("workload.random.read_share", "0.0");
+        const FCOE_WRITES: (&str, &str) = ("workload.sequential.read_share", "0.0");
         match self {
-            Case::SequentialReads => &SEQUENTIAL,
-            Case::SequentialWrites => {
-                const { &[SEQUENTIAL[0], SEQUENTIAL[1], SEQUENTIAL[2], ("workload.random.read_share", "0.0")] }
+            Case::SequentialReads => (LAB, SEQUENTIAL.to_vec()),
+            Case::SequentialWrites => (LAB, [&SEQUENTIAL[..], &[WRITES]].concat()),
+            Case::RandomReads => (LAB, Vec::new()),
+            Case::FcoeReads => (FCOE_LAB, Vec::new()),
+            Case::FcoeWrites => {
+                (FCOE_LAB, vec![FCOE_WRITES, ("storage.array1.bus.clock", "216.25MHz"), ("run.duration", "1s")])
             }
-            Case::RandomReads | Case::FcoeReads | Case::FcoeRandomReads => &[],
-            Case::FcoeWrites => &[
-                ("workload.sequential.read_share", "0.0"),
-                ("storage.array1.bus.clock", "216.25MHz"),
-                ("run.duration", "1s"),
-            ],
-            Case::FcoeOfTheLine => &[("storage.array1.bus.clock", "10GHz")],
-            Case::HbaReads => {
-                const { &[SEQUENTIAL[0], SEQUENTIAL[1], SEQUENTIAL[2], ("host.server1.preset", "server-2011")] }
+            Case::FcoeOfTheLine => (FCOE_LAB, vec![("storage.array1.bus.clock", "10GHz")]),
+            Case::HbaReads => (LAB, [&SEQUENTIAL[..], &[("host.server1.preset", "server-2011")]].concat()),
+            Case::SteadyWrites => (LAB, [&FULL_CACHE[..], &[WRITES]].concat()),
+            Case::FcoeSteadyWrites => (FCOE_LAB, [&DISKS_OVER_FCOE[..], &FULL_CACHE, &[FCOE_WRITES]].concat()),
+            Case::FcoeRandomReads => {
+                let own = [
+                    ("storage.array1.controller_cache.size", "4GiB"),
+                    ("storage.array1.controller_cache.write", "back"),
+                    ("run.warmup", "1s"),
+                    ("run.duration", "4s"),
+                ];
+                (FCOE_LAB, [&DISKS_OVER_FCOE[..], &own].concat())
             }
-            Case::SteadyWrites | Case::FcoeSteadyWrites => &[
-                ("workload.random.read_share", "0.0"),
-                ("storage.array1.controller_cache.size", "1GiB"),
-                ("storage.array1.controller_cache.write", "mirrored"),
-                ("storage.array1.controller_cache.destages", DESTAGES),
-                ("run.warmup", "10s"),
-                ("run.duration", "20s"),
-            ],
-            Case::WritesOfAMinute => &[
-                ("workload.random.read_share", "0.0"),
-                ("storage.array1.controller_cache.size", WRITE_CACHE),
-                ("storage.array1.controller_cache.write", "mirrored"),
-                ("storage.array1.controller_cache.destages", DESTAGES),
-                ("run.warmup", "0s"),
-                ("run.duration", "60s"),
-            ],
+            Case::WritesOfAMinute => {
+                let own = [
+                    ("storage.array1.controller_cache.size", WRITE_CACHE),
+                    ("run.warmup", "0s"),
+                    ("run.duration", "60s"),
+                ];
+                let cache = FULL_CACHE.into_iter().filter(|(key, _)| own.iter().all(|(other, _)| other != key));
+                (LAB, own.into_iter().chain(cache).chain([WRITES]).collect())
+            }
         }
     }
 
     fn lab(self, seed: u64) -> Result<Arc<Lab>, Failure> {
-        let seed = ("run.seed", seed.to_string());
-        let settings = self.settings().iter().map(|(key, value)| (*key, (*value).to_owned()));
-        let overrides: Vec<Override> =
-            settings.chain([seed]).map(|(key, value)| Override { key: key.to_owned(), value }).collect();
-        let (name, text) = match self {
-            Case::FcoeReads | Case::FcoeWrites | Case::FcoeOfTheLine => ("fcoe-two-ports.toml", FCOE_LAB.to_owned()),
-            Case::FcoeRandomReads | Case::FcoeSteadyWrites => ("array-over-fcoe.toml", over_two_ports()),
-            _ => ("array-150-disks.toml", LAB.to_owned()),
-        };
-        Ok(Arc::new(sanloom_lab::load(name, &text, &overrides)?.lab))
+        let (text, settings) = self.setup();
+        let settings = settings.into_iter().map(|(key, value)| (key, value.to_owned()));
+        let overrides: Vec<Override> = settings
+            .chain([("run.seed", seed.to_string())])
+            .map(|(key, value)| Override { key: key.to_owned(), value })
+            .collect();
+        Ok(Arc::new(sanloom_lab::load("open-fcoe.toml", text, &overrides)?.lab))
     }
-}
-
-/// Returns the lab of the disks with two FCoE ports of the server instead of two HBAs.
-fn over_two_ports() -> String {
-    let (head, load) = LAB.split_once("[[link]]").unwrap_or((LAB, ""));
-    let load = load.split_once("[workload").map_or("", |(_, load)| load);
-    let load = load.split_once("[[expect]]").map_or(load, |(load, _)| load);
-    format!("{head}{TWO_PORTS}[workload{load}")
 }
 
 /// Requests and bytes per second of a run, and the processor time of its host per GB.
@@ -176,61 +163,71 @@ fn shown(kind: Kind, id: &str, what: &str, paper: f64, ours: f64, unit: &'static
     Verdict::shown(kind, id, what, paper, known(ours), unit)
 }
 
-fn judged(measured: [Measured; CASES.len()]) -> Vec<Verdict> {
-    let [sequential_reads, sequential_writes, reads, steady, minute, fcoe @ ..] = measured;
-    let [.., fcoe_random, fcoe_steady] = fcoe;
-    let mut verdicts = sequential(sequential_reads, sequential_writes, fcoe);
-    let random = |id, what: &str, paper, of: Measured| shown(Kind::Prediction, id, what, paper, of.iops / 1e3, "k/s");
+fn judged(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
+    let mut verdicts = sequential(measured);
+    let iops = |case| measured[&case].iops;
     let of_disk =
         "the disk is modelled from the data sheet of a Savvio 10K.4, which fits the text \"600G SAS 10K RPM\"";
-    let too_many = "13 k/s would be 347 accesses per second at each disk, more than a disk of 10,000 rpm serves over this \
-                    part of its surface. The text does not say how long the test was, nor how large the write cache.";
-    for (id, what, of) in [("random-read", "over 8GFC", reads), ("random-read-fcoe", "over FCoE", fcoe_random)] {
-        verdicts.push(
-            random(id, &format!("random reads of 32 KiB, 240 threads, {what}"), 20.0, of)
-                .of("O4")
-                .note("Assumed: LUNs fill 2 of 2.4 TB of their groups, so the arm crosses most of the disk; reads miss the cache.")
-                .predicted(0.1)
-                .tolerance_reason(of_disk),
-        );
-    }
-    for (id, what, of) in [("random-write", "over 8GFC", steady), ("random-write-fcoe", "over FCoE", fcoe_steady)] {
-        verdicts.push(
-            random(id, &format!("random writes of 32 KiB, 240 threads, steady state, {what}"), 13.0, of)
-                .of("O5")
-                .note("Assumed: parity by read-modify-write, 4 accesses for each write, and 16 of them at each disk at once.")
+    // A kind of random requests over both networks, and the ratio of the networks.
+    let random = |id: &str, statement, [kind, more]: [&str; 2], paper: f64, note: &str, [fibre, fcoe]: [Case; 2]| {
+        let row = |id: String, over, case| {
+            let what = format!("random {kind} of {more}, over {over}");
+            shown(Kind::Prediction, &id, &what, paper, iops(case) / 1e3, "k/s")
+                .of(statement)
+                .note(note)
                 .predicted(0.1)
                 .tolerance_reason(of_disk)
-                .known_miss(too_many),
-        );
-    }
+        };
+        let ratio = 100.0 * iops(fcoe) / iops(fibre);
+        let equal =
+            shown(Kind::Prediction, &format!("{id}-equal"), &format!("random {kind}: FCoE / FC"), 100.0, ratio, "%")
+                .of(statement)
+                .predicted(0.02)
+                .tolerance_reason("the report gives two digits, and calls random I/O \"about the same\"");
+        ([row(id.to_owned(), "8GFC", fibre), row(format!("{id}-fcoe"), "FCoE", fcoe)], equal)
+    };
+    let (reads, equal_reads) = random(
+        "random-read",
+        "O4",
+        ["reads", "32 KiB, 240 threads"],
+        20.0,
+        "Assumed: LUNs fill 2 of 2.4 TB of their groups, so the arm crosses most of the disk; reads miss the cache.",
+        [Case::RandomReads, Case::FcoeRandomReads],
+    );
+    let (writes, equal_writes) = random(
+        "random-write",
+        "O5",
+        ["writes", "32 KiB, 240 threads, steady state"],
+        13.0,
+        "Assumed: parity by read-modify-write, 4 accesses for each write, and 16 of them at each disk at once.",
+        [Case::SteadyWrites, Case::FcoeSteadyWrites],
+    );
+    let too_many = "13 k/s would be 347 accesses per second at each disk, more than a disk of 10,000 rpm serves over this \
+                    part of its surface. The text does not say how long the test was, nor how large the write cache.";
     let minute = shown(
         Kind::Fit,
         "random-write-minute",
         "the same over 8GFC for a minute, with an empty write cache of 4 GiB at the start",
         13.0,
-        minute.iops / 1e3,
+        iops(Case::WritesOfAMinute) / 1e3,
         "k/s",
     )
     .of("O5")
     .held(0.1)
     .tolerance_reason(of_disk)
     .note("The size of the cache was chosen; it adds its requests once, which is 2.2 k/s over a minute.");
-    verdicts.push(minute);
-    for (id, statement, what, fibre, over) in
-        [("read-equal", "O4", "reads", reads, fcoe_random), ("write-equal", "O5", "writes", steady, fcoe_steady)]
-    {
-        let what = format!("random {what}: FCoE / FC");
-        let row = shown(Kind::Prediction, id, &what, 100.0, 100.0 * over.iops / fibre.iops, "%");
-        let reason = "the report gives two digits, and calls random I/O \"about the same\"";
-        verdicts.push(row.of(statement).predicted(0.02).tolerance_reason(reason));
-    }
+    verdicts.extend(reads);
+    verdicts.push(equal_reads);
+    verdicts.extend(writes.map(|row| row.known_miss(too_many)));
+    verdicts.extend([minute, equal_writes]);
     verdicts
 }
 
 /// Verdicts on sequential requests, over two lines of 8GFC and over two FCoE ports.
-fn sequential(fc_reads: Measured, fc_writes: Measured, fcoe: [Measured; 6]) -> Vec<Verdict> {
-    let [reads, writes, of_line, hba, ..] = fcoe;
+fn sequential(measured: &BTreeMap<Case, Measured>) -> Vec<Verdict> {
+    let [fc_reads, fc_writes] = [Case::SequentialReads, Case::SequentialWrites].map(|case| measured[&case]);
+    let [reads, writes] = [Case::FcoeReads, Case::FcoeWrites].map(|case| measured[&case]);
+    let [of_line, hba] = [Case::FcoeOfTheLine, Case::HbaReads].map(|case| measured[&case]);
     let gb = |kind, id, what, paper, of: Measured| shown(kind, id, what, paper, of.bytes_per_s / 1e9, "GB/s");
     let of_link = "94 to 97 % of a line are usual";
     let of_report = "the report gives three digits";
@@ -335,9 +332,9 @@ pub fn run(args: &SeededArgs) -> Result<(), Failure> {
     let labs = CASES.iter().map(|case| case.lab(args.seed)).collect::<Result<Vec<_>, _>>()?;
     let finished = pool::all(args.threads, "runs", &labs, |_, lab| measure(lab))?;
     let measured: Option<Vec<Measured>> = finished.into_iter().collect();
-    let measured = measured.and_then(|all| <[Measured; CASES.len()]>::try_from(all).ok());
     let measured = measured.ok_or_else(|| Failure::interrupted("not all runs are finished; nothing was written"))?;
-    let mut verdicts = judged(measured);
+    let measured = CASES.into_iter().zip(measured).collect();
+    let mut verdicts = judged(&measured);
     sort_by_statement(&mut verdicts);
     let title = "Document 002 (Open-FCoE), report \"FCoE VS FC\": an array of 150 disks over two paths of 8GFC";
     let command = format!("sanloom reproduce open-fcoe --seed {}", args.seed);

@@ -1,7 +1,6 @@
 //! Arbitration of lanes and service levels of labs.
 
 use crate::labs;
-use sanloom_api::results::Results;
 
 /// Three hosts read from an array of their own link, each with a service level of its own number.
 fn lab(subnet: &str, switch: &str) -> String {
@@ -41,13 +40,14 @@ depth = 32
     )
 }
 
-/// Returns the throughput of the hosts in MB/s.
-fn shares(results: &Results) -> [f64; 3] {
+/// Runs a lab. Returns the throughput of its hosts in MB/s.
+fn rates<const N: usize>(text: &str) -> [f64; N] {
+    let results = labs::run(&labs::lab(text));
     std::array::from_fn(|host| results.hosts[host].io.throughput_bytes_per_s / 1e6)
 }
 
 /// The line of the array: 4x QDR with packets of 2,048 bytes, 3,946 MB/s.
-const LINE: f64 = 4_000.0 * 2_048.0 / 2_076.0;
+pub(super) const LINE: f64 = 4_000.0 * 2_048.0 / 2_076.0;
 
 fn assert_shares(found: [f64; 3], expected: [f64; 3], tolerance: f64) {
     for (found_one, expected) in found.iter().zip(expected) {
@@ -57,7 +57,7 @@ fn assert_shares(found: [f64; 3], expected: [f64; 3], tolerance: f64) {
 
 #[test]
 fn a_lab_without_tables_shares_the_line_equally() {
-    assert_shares(shares(&labs::run(&labs::lab(&lab("", "")))), [1.0 / 3.0; 3], 0.01);
+    assert_shares(rates(&lab("", "")), [1.0 / 3.0; 3], 0.01);
 }
 
 /// Packets of 2,048 bytes have 33 units of 64 bytes, so that weights of 99 and 33 are three packets
@@ -65,7 +65,7 @@ fn a_lab_without_tables_shares_the_line_equally() {
 #[test]
 fn weights_of_three_to_one_share_the_line_three_to_one() {
     let text = lab("arbitration = { low = [\"0:99\", \"1:33\", \"2:0\"] }\nlevels = \"2:1\"", "");
-    let [zero, one, two] = shares(&labs::run(&labs::lab(&text)));
+    let [zero, one, two] = rates(&text);
     assert_shares([zero, one + two, 0.0], [0.75, 0.25, 0.0], 0.005);
     // Both hosts of one lane share it.
     assert!((one / two - 1.0).abs() < 0.05, "{one} and {two} MB/s");
@@ -77,7 +77,7 @@ fn weights_of_three_to_one_share_the_line_three_to_one() {
 #[test]
 fn high_priority_with_a_limit_leaves_its_share_to_low_priority() {
     let text = |limit| format!("arbitration = {{ high = \"2:255\", low = [\"0:33\", \"1:33\"], limit = {limit} }}");
-    let run = |limit: u8| shares(&labs::run(&labs::lab(&lab(&text(limit), ""))));
+    let run = |limit: u8| rates(&lab(&text(limit), ""));
     assert_shares(run(1), [1.0 / 6.0, 1.0 / 6.0, 2.0 / 3.0], 0.015);
     assert_shares(run(0), [0.25, 0.25, 0.5], 0.015);
     // 16 KiB: eight packets of 33 units exceed 256 units.
@@ -89,7 +89,7 @@ fn high_priority_with_a_limit_leaves_its_share_to_low_priority() {
 #[test]
 fn high_priority_without_a_limit_starves_low_priority() {
     let text = lab("arbitration = { high = \"2:255\", low = [\"0:33\", \"1:33\"], limit = 255 }", "");
-    let [zero, one, two] = shares(&labs::run(&labs::lab(&text)));
+    let [zero, one, two] = rates(&text);
     assert!(two > 0.95 * LINE && zero + one < 0.05 * LINE, "{zero}, {one}, {two} MB/s");
 }
 
@@ -134,10 +134,7 @@ depth = 32
 "#
         )
     };
-    let run = |switch| {
-        let results = labs::run(&labs::lab(&text(switch)));
-        [0, 1].map(|host| results.hosts[host].io.throughput_bytes_per_s / 1e6 / LINE)
-    };
+    let run = |switch| rates(&text(switch)).map(|rate| rate / LINE);
     let near = |found: [f64; 2], expected: [f64; 2]| {
         assert!((0..2).all(|at| (found[at] - expected[at]).abs() < 0.01), "{found:?}, not {expected:?}");
     };
@@ -191,9 +188,8 @@ depth = 32
         )
     };
     let run = |level| {
-        let results = labs::run(&labs::lab(&text(level)));
-        let of = |host: usize| results.hosts[host].io.throughput_bytes_per_s;
-        of(1) / (of(0) + of(1))
+        let [blocks, packets] = rates(&text(level));
+        packets / (blocks + packets)
     };
     let (same, other) = (run(0), run(1));
     assert!(other > 0.6 && same < 0.2, "{same:.3} of the line on one lane, {other:.3} on two");

@@ -50,7 +50,7 @@ read_share = 0.0
 /// take a path each.
 #[test]
 fn several_lids_spread_the_channels_of_one_port_over_several_paths() {
-    let line = 4_000.0 * 2_048.0 / 2_076.0;
+    let line = super::lanes::LINE;
     for (lmc, paths) in [(0, 1.0), (1, 2.0), (2, 4.0)] {
         let found = labs::mb_per_s(&labs::run(&labs::lab(&lab(lmc))));
         assert!((found / (paths * line) - 1.0).abs() < 0.01, "LMC {lmc}: {found:.0} MB/s, not {paths} x {line:.0}");
