@@ -31,7 +31,7 @@ pub fn write(
             for change in &changes {
                 known.edits(method, change, &mut edits)?;
             }
-            change(room, edits)
+            change(room, &database, edits)
         }
         _ => effective(room, rest, body),
     }
@@ -298,11 +298,12 @@ fn without_principals<'d>(database: &'d Database, edit: &Edit) -> Option<&'d str
     }
 }
 
-/// Applies edits of definitions in the transaction of the session. A peer zone keeps a principal,
-/// because without one all its members communicate.
-pub fn change(room: &mut Room<'_>, edits: Vec<Edit>) -> Result<(), Fault> {
-    let (_, database) = seen(room)?;
-    if let Some(name) = edits.iter().find_map(|edit| without_principals(&database, edit)) {
+/// Applies edits of the definitions of `database` in the transaction of the session. A peer zone
+/// of Fabric OS keeps a principal, because without one all its members communicate. NX-OS uses
+/// [`edit`]: a smart zone without targets is a normal step there, because clients remove the
+/// members one by one.
+pub fn change(room: &mut Room<'_>, database: &Database, edits: Vec<Edit>) -> Result<(), Fault> {
+    if let Some(name) = edits.iter().find_map(|edit| without_principals(database, edit)) {
         return Err(Fault::invalid(format!(
             "zone {name} would lose its last principal, and all its members could communicate; add another principal \
              first, or delete the zone"
@@ -410,7 +411,7 @@ pub fn operation(room: &mut Room<'_>, body: &[Element]) -> Result<(), Fault> {
     let kind = KINDS.iter().map(|(.., kind)| *kind).find(|kind| known.has(*kind, &name));
     let kind = kind.ok_or_else(|| Fault::missing(format!("there is no zone object {name}")))?;
     match parameters.leaf("action").or_else(|| parameters.leaf("zone-object-action")).as_deref() {
-        Some("expunge") => change(room, vec![Edit::Expunge { kind, name }]),
+        Some("expunge") => change(room, &database, vec![Edit::Expunge { kind, name }]),
         Some("rename") => {
             let to = parameters.leaf("new-zone-object").filter(|to| !to.is_empty());
             let to = to.ok_or_else(|| Fault::invalid("the operation has no new-zone-object"))?;

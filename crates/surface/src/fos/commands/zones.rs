@@ -225,23 +225,24 @@ pub fn stage(room: &mut Room<'_>, edits: Vec<Edit>) -> Outcome {
     Ok(("\n".to_owned(), 0))
 }
 
-fn named(room: &mut Room<'_>, words: &[String]) -> Result<(Kind, String), Fault> {
+/// The database, and kind and name of its object that the first word names.
+fn named(room: &mut Room<'_>, words: &[String]) -> Result<(Database, Kind, String), Fault> {
     let (_, database) = seen(room)?;
     let name = words.first().cloned().ok_or_else(|| Fault::invalid("Usage: name the object"))?;
     let kind = kind_of(&database, &name).ok_or_else(|| Fault::missing(format!("error: \"{name}\" not found")))?;
-    Ok((kind, name))
+    Ok((database, kind, name))
 }
 
 /// `zoneobjectexpunge`.
 pub fn expunge(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let (kind, name) = named(room, words)?;
-    zone_edits::change(room, vec![Edit::Expunge { kind, name }])?;
+    let (database, kind, name) = named(room, words)?;
+    zone_edits::change(room, &database, vec![Edit::Expunge { kind, name }])?;
     Ok((String::new(), 0))
 }
 
 /// `zoneobjectrename`.
 pub fn rename(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let (kind, from) = named(room, words)?;
+    let (_, kind, from) = named(room, words)?;
     let to = words.get(1).cloned().ok_or_else(|| Fault::invalid("Usage: name the object and its new name"))?;
     zone_edits::edit(room, None, vec![Edit::Rename { kind, from, to }])?;
     Ok((String::new(), 0))
