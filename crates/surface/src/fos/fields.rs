@@ -171,10 +171,7 @@ pub const STATISTICS: &[Field] = &[
     number("time-generated", "time in seconds since 1970"),
     number("reset-statistics", "1 resets the counters for the management interfaces; not read").rw().opt(),
     number("bb-credit-zero", "`ports`: `errors.credit_zeros`").opt(),
-    number(
-        "class-3-discards",
-        "`ports`: sum of `errors.discards_received` and `errors.discards_sent`; without one, of `discards`",
-    ),
+    number("class-3-discards", "`ports`: sum of `errors.discards_received` and `errors.discards_sent`"),
     number("class-3-frames", "`ports`: `frames_received`"),
     number("class3-in-discards", "`ports`: `errors.discards_received`").opt(),
     number("class3-out-discards", "`ports`: `errors.discards_sent`").opt(),

@@ -186,7 +186,7 @@ fn interface(seen: &Seen<'_>, index: u32) -> Vec<(u32, Value)> {
         (7, up(!seen.port.disabled())),
         (8, up(seen.port.online())),
         (9, Value::TimeTicks(0)),
-        (13, wrapped(seen.of("class3-in-discards").unwrap_or_else(|| seen.discards()))),
+        (13, wrapped(seen.of("class3-in-discards").unwrap_or_default())),
         (14, wrapped(seen.of("crc-errors").unwrap_or_default() + seen.of("frames-too-long").unwrap_or_default())),
         (15, Value::Counter32(0)),
         (19, wrapped(seen.of("class3-out-discards").unwrap_or_default())),

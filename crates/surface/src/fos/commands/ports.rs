@@ -252,9 +252,6 @@ pub fn statistics(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
                 block += &line(name, bytes / 4, text);
             }
         }
-        // A fabric that does not tell the directions apart counts discards of received frames.
-        let received =
-            if counted.contains_key("class3-in-discards") { "class3-in-discards" } else { "class-3-discards" };
         block += &line("stat_ftx", value("out-frames"), "Frames transmitted");
         block += &line("stat_frx", value("in-frames"), "Frames received");
         block += &line("stat_c3_frx", value("class-3-frames"), "Class 3 frames received");
@@ -265,7 +262,7 @@ pub fn statistics(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
             ("er_toolong", "frames-too-long", "Frames longer than maximum"),
             ("er_rx_c3_timeout", "er_rx_c3_timeout", "Class 3 receive frames discarded due to timeout"),
             ("er_tx_c3_timeout", "er_tx_c3_timeout", "Class 3 transmit frames discarded due to timeout"),
-            ("er_rx_c3_discards", received, "Class 3 receive frames discarded"),
+            ("er_rx_c3_discards", "class3-in-discards", "Class 3 receive frames discarded"),
             ("er_crc_good_eof", "in-crc-errors", "Crc error with good eof"),
         ] {
             block += &line(name, value(counter), text);

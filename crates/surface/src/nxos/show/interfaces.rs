@@ -131,7 +131,7 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
         if let Some(row) = &placed.port.row {
             let counters = counted(row);
             let count = |name: &str| counters.get(name).copied().unwrap_or_default();
-            let discards = counters.get("class3-in-discards").copied().unwrap_or_else(|| count("class-3-discards"));
+            let discards = count("class3-in-discards");
             text += &format!("    Port WWN is {}\n", row.port_name);
             text += &format!("    Admin port mode is {admin}, trunk mode is {trunk}\n");
             text += &format!("    Port mode is {}\n    Port vsan is {}\n", mode(&placed), placed.vsan);
