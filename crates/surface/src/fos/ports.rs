@@ -233,7 +233,7 @@ pub fn set_enabled(room: &mut Room<'_>, port: &Port, enabled: bool) -> Result<()
         room.ask(Request::Port { port: port.lab_name(&room.switch), enabled })?;
     }
     // A port that is enabled by itself does not wait for its switch.
-    let disabled = &mut room.shared.lock().disabled;
+    let mut disabled = room.shared.disabled();
     if let Some(waiting) = disabled.get_mut(&room.switch).filter(|_| enabled)
         && waiting.remove(&port.number)
         && waiting.is_empty()

@@ -32,7 +32,13 @@ pub struct Burst {
 /// The settings of one switch, shared by its interfaces. The fabric has no place for them, so they
 /// last as long as the process.
 #[derive(Clone, Debug, Default)]
-pub struct Shared(Arc<Mutex<Settings>>);
+pub struct Shared {
+    settings: Arc<Mutex<Settings>>,
+    disabled: Arc<Mutex<Disabled>>,
+}
+
+/// Switches that a client has disabled, with the numbers of the ports that were disabled so.
+pub type Disabled = BTreeMap<String, BTreeSet<u32>>;
 
 /// Settings of one switch.
 #[derive(Clone, Debug)]
@@ -54,8 +60,6 @@ pub struct Settings {
     pub options: BTreeMap<&'static str, String>,
     /// Time of the last reset of the counters of ports, with their values.
     pub zero: BTreeMap<u32, BTreeMap<&'static str, u64>>,
-    /// Switches that a client has disabled, with the numbers of the ports that were disabled so.
-    pub disabled: BTreeMap<String, BTreeSet<u32>>,
     /// Rates of ports, by switch and number.
     pub rates: BTreeMap<(String, u32), Rates>,
 }
@@ -71,7 +75,6 @@ impl Default for Settings {
             idle: seconds(600),
             options: BTreeMap::new(),
             zero: BTreeMap::new(),
-            disabled: BTreeMap::new(),
             rates: BTreeMap::new(),
         }
     }
@@ -80,7 +83,18 @@ impl Default for Settings {
 impl Shared {
     /// The settings.
     pub fn lock(&self) -> MutexGuard<'_, Settings> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Disabled switches, the same at all addresses.
+    pub fn disabled(&self) -> MutexGuard<'_, Disabled> {
+        self.disabled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Default settings of another switch. Both share the disabled switches, because a client can
+    /// change a logical switch at the address of another one of its chassis.
+    pub fn beside(&self) -> Shared {
+        Shared { settings: Arc::default(), disabled: self.disabled.clone() }
     }
 
     /// Idle time after which a session ends.

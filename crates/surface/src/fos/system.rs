@@ -32,7 +32,7 @@ pub fn resources(_: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
 /// # Errors
 /// The fabric does not tell the ports.
 pub fn is_disabled(room: &mut Room<'_>) -> Result<bool, Fault> {
-    if !room.shared.lock().disabled.contains_key(&room.switch) {
+    if !room.shared.disabled().contains_key(&room.switch) {
         return Ok(false);
     }
     Ok(!ports::all(room)?.1.iter().any(has_line))
@@ -60,12 +60,12 @@ fn has_line(port: &Port) -> bool {
 pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
     let switch = room.switch.clone();
     let (_, all) = ports::all(room)?;
-    let mut done = room.shared.lock().disabled.get(&switch).cloned().unwrap_or_default();
+    let mut done = room.shared.disabled().get(&switch).cloned().unwrap_or_default();
     if enabled {
         for port in all.iter().filter(|port| done.contains(&port.number)) {
             ports::set_enabled(room, port, true)?;
         }
-        room.shared.lock().disabled.remove(&switch);
+        room.shared.disabled().remove(&switch);
         return Ok(());
     }
     let mut outcome = Ok(());
@@ -76,7 +76,7 @@ pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
         }
         done.insert(port.number);
     }
-    room.shared.lock().disabled.insert(switch, done);
+    room.shared.disabled().insert(switch, done);
     outcome
 }
 
@@ -101,6 +101,33 @@ mod tests {
     struct Three {
         disabled: BTreeSet<u32>,
         refused: Option<u32>,
+    }
+
+    /// A chassis of two logical switches with three ports each.
+    struct Chassis([(&'static str, u16, Three); 2]);
+
+    impl Fabric for Chassis {
+        fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+            if let Request::Show { table: ShowTable::Fabric(Which::Switch), .. } = request {
+                let row = |(name, id, _): &(&str, u16, Three)| {
+                    let [switch, chassis] = [*name, "frame"].map(str::to_owned);
+                    let (chassis, vf_id, domain) = (Some(chassis), Some(*id), Some(1));
+                    SwitchRow { switch, chassis, vf_id, domain, up: true, ports: 3, ..SwitchRow::default() }
+                };
+                let table = Table::Switch(SwitchView { switches: self.0.iter().map(row).collect() });
+                return Ok(Answer::View(View::new("lab", 1.0, table)));
+            }
+            let (switch, number) = match &request {
+                Request::Port { port, .. } => port.rsplit_once(':').unwrap(),
+                Request::Show { switch: Some(switch), .. } => (&**switch, ""),
+                _ => return Err(Busy),
+            };
+            let (_, _, three) = self.0.iter_mut().find(|(name, ..)| *name == switch).unwrap();
+            match request {
+                Request::Port { enabled, .. } => three.ask(Request::Port { port: format!("sw1:{number}"), enabled }),
+                other => three.ask(other),
+            }
+        }
     }
 
     impl Fabric for Three {
@@ -149,13 +176,18 @@ mod tests {
     }
 
     fn with<T>(fabric: &mut Three, shared: &Shared, act: impl FnOnce(&mut Room<'_>) -> T) -> T {
+        at("sw1", fabric, shared, act)
+    }
+
+    /// Acts at the address of a switch.
+    fn at<T>(switch: &str, fabric: &mut dyn Fabric, shared: &Shared, act: impl FnOnce(&mut Room<'_>) -> T) -> T {
         let [user, address] = ["admin", "127.0.0.1"].map(str::to_owned);
         let role = Role::Administer;
         let who = Who { session: "1".to_owned(), user, role, address, application: String::new() };
         let address = "127.0.0.1:80".parse().unwrap();
         let now = Now { elapsed: Duration::ZERO, unix_s: 0 };
         let peer = Peer { address, local: address, tls: false };
-        act(&mut Room::new(fabric, "sw1", shared, Mode::default(), now, who, &peer))
+        act(&mut Room::new(fabric, switch, shared, Mode::default(), now, who, &peer))
     }
 
     /// Returns for each surface whether it shows the switch as online: REST, its policy, the
@@ -201,6 +233,32 @@ mod tests {
         enable_switch(&mut fabric, &shared, false).unwrap();
         fabric.disabled.remove(&1);
         assert_eq!(shown(&mut fabric, &shared), [true; 4]);
+    }
+
+    #[test]
+    fn a_logical_switch_that_is_disabled_at_another_address_of_its_chassis_is_offline_at_its_own() {
+        let three = || Three { disabled: BTreeSet::new(), refused: None };
+        let mut fabric = Chassis([("sw1", 10, three()), ("sw2", 20, three())]);
+        let first = Shared::default();
+        let second = first.beside();
+        let states = |fabric: &mut Chassis| {
+            [("sw1", &first), ("sw2", &second)].map(|(name, shared)| {
+                let switch = at(name, fabric, shared, |room| switches::switch(room).unwrap().remove(0));
+                switch.leaf("operational-status-string").unwrap()
+            })
+        };
+        for (enabled, expected) in [(false, ["online", "offline"]), (true, ["online", "online"])] {
+            let change = |room: &mut Room<'_>| {
+                room.select(Some(20))?;
+                let state = Element::number("enabled-state", if enabled { 2 } else { 3 });
+                switches::patch_switch(room, &Element::entry("fibrechannel-switch", vec![state]))
+            };
+            at("sw1", &mut fabric, &first, change).unwrap();
+            assert_eq!(states(&mut fabric), expected);
+            assert_eq!(fabric.0.each_ref().map(|(.., three)| three.disabled.len()), [0, if enabled { 0 } else { 3 }]);
+        }
+        second.lock().names.insert("switch".to_owned(), "edge".to_owned());
+        assert_eq!(first.name("switch"), None, "each switch has its own settings");
     }
 
     #[test]
