@@ -3,6 +3,7 @@
 use super::counters;
 use super::fault::Fault;
 use super::room::Room;
+use super::switches::check_name;
 use super::tree::Element;
 use sanloom_api::control::Request;
 use sanloom_api::view::{Dark, LoginKind, LoginRow, PortMode, PortRow, SwitchRow};
@@ -200,10 +201,10 @@ pub fn find(room: &mut Room<'_>, entry: &Element) -> Result<Port, Fault> {
     found.ok_or_else(|| Fault::missing(format!("the switch has no port {name}")))
 }
 
-/// PATCH of `fibrechannel`.
+/// PATCH of `fibrechannel`. A wrong leaf changes nothing.
 pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
     let port = find(room, entry)?;
-    let mut enable = None;
+    let (mut given, mut enable) = (None, None);
     for leaf in entry.children() {
         let value = leaf.value();
         let wrong = || Fault::invalid(format!("`{value}` is not a value of {}", leaf.name));
@@ -214,8 +215,9 @@ pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
             ("enabled-state", "6") | ("is-enabled-state", "false") | ("persistent-disable", "1" | "true") => {
                 enable = Some(false);
             }
-            ("user-friendly-name", name) if name.chars().count() <= 128 && !name.chars().any(char::is_control) => {
-                room.shared.lock().names.insert(port.key(), name.to_owned());
+            ("user-friendly-name", name) => {
+                check_name(name, 128)?;
+                given = Some(name.to_owned());
             }
             ("name", _) => {}
             _ => return Err(wrong()),
@@ -223,6 +225,9 @@ pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
     }
     if let Some(enabled) = enable {
         set_enabled(room, &port, enabled)?;
+    }
+    if let Some(name) = given {
+        room.shared.lock().names.insert(port.key(), name);
     }
     Ok(())
 }

@@ -270,10 +270,9 @@ impl Resource {
         if self.is_zoning() {
             zone_edits::write(room, self.object, &call.method, rest, &call.body)?;
         } else if let Some(patch) = self.patch {
-            for entry in self.entries(rest, &call.body)? {
-                self.check(&entry)?;
-                patch(room, &entry)?;
-            }
+            let entries = self.entries(rest, &call.body)?;
+            entries.iter().try_for_each(|entry| self.check(entry))?;
+            entries.iter().try_for_each(|entry| patch(room, entry))?;
         }
         let status = if call.method == Method::POST { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         Ok(Outcome::status(status))

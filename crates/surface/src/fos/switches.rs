@@ -98,7 +98,7 @@ pub fn banner(room: &Room<'_>) -> String {
 }
 
 /// Fails for a text that is not a name of at most this number of characters.
-fn check_name(value: &str, limit: usize) -> Result<(), Fault> {
+pub fn check_name(value: &str, limit: usize) -> Result<(), Fault> {
     if value.chars().count() > limit || value.chars().any(char::is_control) {
         return Err(Fault::invalid(format!("the name has at most {limit} characters, without control characters")));
     }

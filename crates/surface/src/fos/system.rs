@@ -276,6 +276,14 @@ mod tests {
             assert_eq!(fault.status, 400, "{wrong}");
             assert!(fabric.disabled.is_empty() && shared.lock().names.is_empty(), "{wrong}");
         }
+        for (wrong, value) in [("user-friendly-name", "x".repeat(129)), ("enabled-state", "7".to_owned())] {
+            let mut leaves = vec![Element::text("name", "0/1"), Element::text("user-friendly-name", "array")];
+            leaves.extend([Element::number("enabled-state", 6_u32), Element::text(wrong, value)]);
+            let entry = Element::entry("fibrechannel", leaves);
+            let fault = with(&mut fabric, &shared, |room| ports::patch_port(room, &entry)).unwrap_err();
+            assert_eq!(fault.status, 400, "{wrong}");
+            assert!(fabric.disabled.is_empty() && shared.lock().names.is_empty(), "{wrong}");
+        }
     }
 
     #[test]

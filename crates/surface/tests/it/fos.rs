@@ -262,8 +262,8 @@ fn absent_resources_answer_with_the_texts_that_clients_compare() {
 fn names_that_a_client_sets_are_visible_at_once() {
     let mut client = Client::new(Mode::default());
     let token = client.token();
-    let body = b"\n\t<fibrechannel-switch><user-friendly-name>&lt;core&gt;</user-friendly-name></fibrechannel-switch>";
-    assert_eq!(client.send("PATCH", SWITCH, &[("authorization", &token)], body).status(), 204);
+    let body = "\n\t<fibrechannel-switch><user-friendly-name>&lt;core&gt;</user-friendly-name></fibrechannel-switch>";
+    assert_eq!(client.send("PATCH", SWITCH, &[("authorization", &token)], body.as_bytes()).status(), 204);
     assert!(text(&client.get(SWITCH, &token)).contains("<user-friendly-name>&lt;core&gt;</user-friendly-name>"));
     let other = b"<fibrechannel-switch><domain-id>4</domain-id></fibrechannel-switch>";
     let refused = client.send("PATCH", SWITCH, &[("authorization", &token)], other);
@@ -271,9 +271,12 @@ fn names_that_a_client_sets_are_visible_at_once() {
         (refused.status().as_u16(), &*message(&refused)),
         (400, "domain-id of fibrechannel-switch cannot be changed here")
     );
+    let both = [&body.replace("core", "edge").into_bytes()[..], other].concat();
+    assert_eq!(client.send("PATCH", SWITCH, &[("authorization", &token)], &both).status(), 400);
+    assert!(text(&client.get(SWITCH, &token)).contains("&lt;core&gt;"), "a wrong entry changes no entry before it");
     // A user with the role view reads only.
     let guest = [("authorization", "Basic Z3Vlc3Q6cGFzc3dvcmQ=")];
-    assert_eq!(client.send("PATCH", SWITCH, &guest, body).status(), 403);
+    assert_eq!(client.send("PATCH", SWITCH, &guest, body.as_bytes()).status(), 403);
     assert_eq!(client.send("GET", SWITCH, &guest, b"").status(), 200);
 }
 
