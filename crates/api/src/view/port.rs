@@ -273,7 +273,8 @@ pub struct PortCounter {
 
 macro_rules! port_counters {
     ($($name:ident: $help:literal),+ $(,)?) => {
-        /// All counters of [`PortErrors`].
+        /// Counters of [`PortErrors`]. Pauses are not among them: the metrics of Ethernet ports
+        /// count them by direction.
         pub const PORT_COUNTERS: &[PortCounter] =
             &[$(PortCounter { name: stringify!($name), help: $help, of: |errors| errors.$name },)+];
     };
@@ -294,15 +295,6 @@ port_counters! {
     credit_wait_ns: "Nanoseconds during which a frame waited for a transmit credit",
     credits_lost: "Transmit credits lost",
     credits_recovered: "Lost transmit credits restored by credit recovery",
-    pauses_sent: "Frames of priority-based flow control sent",
-    pauses_received: "Frames of priority-based flow control received",
-}
-
-impl PortErrors {
-    /// Value of a counter of [`PORT_COUNTERS`]; `None` for another name, or without such events.
-    pub fn get(&self, name: &str) -> Option<u64> {
-        PORT_COUNTERS.iter().find(|counter| counter.name == name).and_then(|counter| (counter.of)(self))
-    }
 }
 
 impl PortRow {

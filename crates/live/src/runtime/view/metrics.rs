@@ -152,9 +152,7 @@ impl Metrics<'_> {
             port.drops.iter().map(move |(reason, frames)| (on(labels, "reason", reason), *frames))
         });
         sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
-        // The family of pauses has both directions.
-        let own = PORT_COUNTERS.iter().filter(|counter| !counter.name.starts_with("pauses_"));
-        for counter in own {
+        for counter in PORT_COUNTERS {
             let values = rows.iter().filter_map(|row| Some((row.labels().to_vec(), (counter.of)(&row.errors)?)));
             sheet.counter(&format!("port_{}", counter.name), counter.help, values);
         }
