@@ -14,7 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{PORT_COUNTERS, Table};
+use sanloom_api::view::{PORT_COUNTERS, PortRow, Table};
 use sanloom_fc::fabric::PortMode;
 use sanloom_scsi::counters;
 use sanloom_scsi::iscsi::target::Counters;
@@ -97,12 +97,13 @@ impl Metrics<'_> {
             Table::Ports(table) => table.ports,
             _ => Vec::new(),
         };
-        let of_switches: BTreeMap<&str, Labels> = rows.iter().map(|row| (&*row.port, row.labels().to_vec())).collect();
+        let labelled: Vec<(Labels, &PortRow)> = rows.iter().map(|row| (row.labels().to_vec(), row)).collect();
+        let of_switches: BTreeMap<&str, &Labels> = labelled.iter().map(|(labels, row)| (&*row.port, labels)).collect();
         // A port of a storage system or of a host belongs to no switch.
         let by_link = |name: &str| label([("link", name)]);
         let labels = |port: &LivePort| {
-            let own = self.switch_port(port).and_then(|port| of_switches.get(&*port).cloned());
-            own.unwrap_or_else(|| by_link(&port.ethernet.name))
+            let own = self.switch_port(port).and_then(|port| of_switches.get(&*port).copied());
+            own.cloned().unwrap_or_else(|| by_link(&port.ethernet.name))
         };
         // Closed links leave closed ports behind.
         let there = self.ports.iter().filter(|port| port.is_open());
@@ -153,7 +154,8 @@ impl Metrics<'_> {
         });
         sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
         for counter in PORT_COUNTERS {
-            let values = rows.iter().filter_map(|row| Some((row.labels().to_vec(), (counter.of)(&row.errors)?)));
+            let value = |(labels, row): &(Labels, &PortRow)| Some((labels.clone(), (counter.of)(&row.errors)?));
+            let values = labelled.iter().filter_map(value);
             sheet.counter(&format!("port_{}", counter.name), counter.help, values);
         }
         let queued = ports().map(|(labels, port)| (labels.clone(), port.egress.len() as i64));

@@ -62,12 +62,21 @@ impl<'a> Tables<'a> {
 
     fn ports_table(&self, shown: &Shown<'_>) -> PortsView {
         let mut rows = Vec::new();
+        // Logins of each switch, by port.
+        let mut logins: BTreeMap<usize, BTreeMap<u16, u32>> = BTreeMap::new();
         for (link, number) in self.lab.links.iter().zip(0..) {
             for side in 0..2 {
                 let end = &link.ends[side];
                 let here = self.lab_switches.iter().position(|switch| end.node == Node::Switch(*switch));
                 if let Some(switch) = here.filter(|here| shown.on.is_none_or(|on| on == self.lab_switches[*here])) {
-                    let row = self.port_row(shown, switch, (number, side));
+                    let logins = logins.entry(switch).or_insert_with(|| {
+                        let mut logins = BTreeMap::new();
+                        for (_, port) in self.fabric.switches[switch].machine.logins() {
+                            *logins.entry(port).or_default() += 1;
+                        }
+                        logins
+                    });
+                    let row = self.port_row(shown, switch, (number, side), logins);
                     rows.push((switch, end.port, row));
                 }
             }
@@ -89,11 +98,18 @@ impl<'a> Tables<'a> {
         })
     }
 
-    fn port_row(&self, shown: &Shown<'_>, switch: usize, (number, side): (usize, usize)) -> PortRow {
+    /// Row of the port at an end of a link. `logins`: those of its switch, by port.
+    fn port_row(
+        &self,
+        shown: &Shown<'_>,
+        switch: usize,
+        (number, side): (usize, usize),
+        logins: &BTreeMap<u16, u32>,
+    ) -> PortRow {
         let (live, link) = (&self.fabric.switches[switch], &self.lab.links[number]);
         let end = &link.ends[side];
         let machine = &live.machine;
-        let logins = |port: u16| machine.logins().filter(|(_, at)| *at == port).count() as u32;
+        let logins = |port: u16| logins.get(&port).copied().unwrap_or_default();
         let mut row = PortRow {
             port: shown.port(end),
             number: end.port.into(),
