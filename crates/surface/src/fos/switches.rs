@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::room::Room;
 use super::tree::Element;
-use super::{FIRMWARE, SESSION_TTL, settings, system};
+use super::{FIRMWARE, SESSION_TTL, ports, settings, system};
 use crate::server::users::Role;
 use sanloom_api::view::{FabricSwitch, IslEnd, SwitchRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,10 +61,10 @@ fn chassis_switches(room: &mut Room<'_>, own: &SwitchRow) -> Result<Vec<SwitchRo
 
 /// GET of `fibrechannel-switch`.
 pub fn switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let own = room.own()?;
+    let (own, ports) = ports::all(room)?;
     let id = controller(own.domain);
-    let enabled = own.up && !system::is_disabled(room)?;
-    let online = system::is_online(room, &own)?;
+    let enabled = own.up && !system::is_disabled(room, &ports);
+    let online = system::is_online(room, &own, &ports);
     let leaves = vec![
         Element::text("name", &own.switch_name),
         Element::number("domain-id", own.domain.unwrap_or_default()),
@@ -244,7 +244,7 @@ pub fn topology_domain(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
 
 /// GET of `topology-route`.
 pub fn topology_route(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let (_, ports) = super::ports::all(room)?;
+    let (_, ports) = ports::all(room)?;
     let inputs: Vec<String> = ports.iter().filter(|port| port.online()).map(|port| port.number.to_string()).collect();
     let mut entries = Vec::new();
     for route in room.routes()?.routes {
@@ -420,8 +420,8 @@ pub fn patch_chassis(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> 
 
 /// GET of `switch-status-policy-report`. Only the state of the switch and its ports is known.
 pub fn status_policy(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let (own, ports) = super::ports::all(room)?;
-    let online = system::is_online(room, &own)?;
+    let (own, ports) = ports::all(room)?;
+    let online = system::is_online(room, &own, &ports);
     let isolated = ports.iter().any(|port| port.row.as_ref().is_some_and(|row| row.isolated.is_some()));
     let health = |good: bool, bad| if good { "healthy" } else { bad };
     let leaves = vec![

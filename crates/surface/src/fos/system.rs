@@ -28,22 +28,14 @@ pub fn resources(_: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
 }
 
 /// Returns whether a client has disabled the switch, and none of its ports was enabled since.
-///
-/// # Errors
-/// The fabric does not tell the ports.
-pub fn is_disabled(room: &mut Room<'_>) -> Result<bool, Fault> {
-    if !room.shared.disabled().contains_key(&room.switch) {
-        return Ok(false);
-    }
-    Ok(!ports::all(room)?.1.iter().any(has_line))
+/// `ports`: all ports of the switch.
+pub fn is_disabled(room: &Room<'_>, ports: &[Port]) -> bool {
+    room.shared.disabled().contains_key(&room.switch) && !ports.iter().any(has_line)
 }
 
-/// Returns whether the switch runs, is enabled and has a domain.
-///
-/// # Errors
-/// As for [`is_disabled`].
-pub fn is_online(room: &mut Room<'_>, own: &SwitchRow) -> Result<bool, Fault> {
-    Ok(own.up && own.domain.is_some() && !is_disabled(room)?)
+/// Returns whether the switch runs, is enabled and has a domain. `ports`: all ports of the switch.
+pub fn is_online(room: &Room<'_>, own: &SwitchRow, ports: &[Port]) -> bool {
+    own.up && own.domain.is_some() && !is_disabled(room, ports)
 }
 
 /// True for a port with a line that no operator has disabled.
