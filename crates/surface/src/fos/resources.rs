@@ -280,16 +280,13 @@ impl Resource {
 
     fn read(&self, room: &mut Room<'_>, rest: &[String], call: &Call) -> Result<Vec<Element>, Fault> {
         let found = (self.get)(room)?;
-        if cfg!(debug_assertions) {
-            let compared: Result<(), String> = found.iter().try_for_each(|entry| fields::compare(self.fields, entry));
-            debug_assert_eq!(
-                compared,
-                Ok(()),
-                "the table of {}/{} is not that of the answer",
-                self.module,
-                self.object
-            );
-        }
+        debug_assert_eq!(
+            found.iter().try_for_each(|entry| fields::compare(self.fields, entry)),
+            Ok(()),
+            "the table of {}/{} is not that of the answer",
+            self.module,
+            self.object
+        );
         let filter = call.body.iter().filter(|body| body.name == self.object).collect::<Vec<_>>();
         let chosen = found.into_iter().filter(|entry| {
             filter.is_empty() || self.keys.is_empty() || filter.iter().any(|body| matches(entry, body, self.keys))

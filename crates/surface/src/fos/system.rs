@@ -5,7 +5,6 @@ use super::ports::{self, Port};
 use super::room::Room;
 use super::tree::Element;
 use crate::server::process::Usage;
-use sanloom_api::control::Request;
 use sanloom_api::view::{Dark, SwitchRow};
 
 /// GET of `ha-status`. A switch has one control processor.
@@ -62,7 +61,7 @@ pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
     }
     let mut outcome = Ok(());
     for port in all.iter().filter(|port| has_line(port)) {
-        outcome = room.ask(Request::Port { port: port.lab_name(&switch), enabled: false }).map(drop);
+        outcome = ports::set_enabled(room, port, false);
         if outcome.is_err() {
             break;
         }
@@ -83,7 +82,7 @@ mod tests {
     use crate::server::{Now, Peer};
     use crate::snmp::{Value, mib};
     use crate::{Busy, Fabric};
-    use sanloom_api::control::{Answer, ShowTable};
+    use sanloom_api::control::{Answer, Request, ShowTable};
     use sanloom_api::view::build::Which;
     use sanloom_api::view::{FabricView, FlogiView, PortRow, PortsView, SwitchView, Table, View};
     use std::collections::BTreeSet;

@@ -9,6 +9,9 @@ import { hops, linksOf } from "./views.js";
 
 const seconds = (value) => `${Number(value.toPrecision(6))} s`;
 
+/** Series of all links of a run. Files of older runs have none of Ethernet and InfiniBand. */
+const linesOf = (run) => [...run.series.links, ...(run.series.plane_links ?? [])];
+
 /** A chart of one or two series. A line marks the time of the slider, and another one the pointer. */
 function chart(title, series, at, interval) {
   const most = Math.max(1e-9, ...series.flatMap((values) => values));
@@ -92,7 +95,7 @@ export function objectOfRun(app) {
     const { interval_s: interval, steps } = run.series;
     const at = Math.min(Math.max(Math.round(Number(app.params().get("t") ?? 0) / (interval || 1)), 0), Math.max(0, steps - 1));
     const drawn = near.slice(0, 8).flatMap((link) => {
-      const both = [...run.series.links, ...(run.series.plane_links ?? [])].filter((one) => one.name.replace(/\.(forward|backward)$/, "") === link.name);
+      const both = linesOf(run).filter((one) => one.name.replace(/\.(forward|backward)$/, "") === link.name);
       return both.length ? [chart(`Utilisation of ${link.name}${both.length > 1 ? `, ${both[0].from} to ${both[0].to} (solid) and back (dashed)` : ""}`, both.slice(0, 2).map((one) => one.utilisation), at, interval)] : [];
     });
     const events = run.events.filter((event) => mentions(event.what, name));
@@ -113,11 +116,11 @@ function overview(app, [run, other]) {
   const steps = Math.max(1, series.steps);
   let step = Math.min(Math.max(Math.round(Number(app.params().get("t") ?? 0) / (series.interval_s || 1)), 0), steps - 1);
   const links = new Map();
-  for (const one of [...series.links, ...(series.plane_links ?? [])]) {
+  for (const one of linesOf(run)) {
     const name = one.name.replace(/\.(forward|backward)$/, "");
     links.set(name, [...(links.get(name) ?? []), one]);
   }
-  // Files of older runs have no series of Ethernet and InfiniBand: their links show the whole run.
+  // Links without a series show the whole run.
   const whole = new Map([...(run.ethernet_links ?? []), ...(run.infiniband_links ?? [])].map((link) => [link.name, Math.max(link.forward.utilisation, link.backward.utilisation)]));
   const heat = (link) => { const both = links.get(link.name); return both ? Math.max(...both.map((one) => one.utilisation[step] ?? 0)) : whole.get(link.name) ?? null; };
   const map = new Map2d({ graph: app.graph, store: null, place: app.params().get("map"), open: app.open, moved: (of) => app.set({ map: of }), heat });
@@ -132,7 +135,7 @@ function overview(app, [run, other]) {
     return mark;
   }));
   const columns = ["link", "from", "to", "utilisation", "waiting_for_credit"];
-  const rows = () => [...series.links, ...(series.plane_links ?? [])].map((one) => ({ link: one.name, from: one.from, to: one.to, utilisation: one.utilisation[step] ?? 0, waiting_for_credit: one.credit_wait_fraction?.[step] ?? "" })).sort((a, b) => b.utilisation - a.utilisation);
+  const rows = () => linesOf(run).map((one) => ({ link: one.name, from: one.from, to: one.to, utilisation: one.utilisation[step] ?? 0, waiting_for_credit: one.credit_wait_fraction?.[step] ?? "" })).sort((a, b) => b.utilisation - a.utilisation);
   const grid = table("Links at this time", columns, rows(), { links: ["link", "from", "to"] });
   busy.append(grid);
   function draw() {
