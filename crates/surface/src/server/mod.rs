@@ -13,7 +13,7 @@ pub(crate) mod basic;
 mod connection;
 mod handler;
 pub(crate) mod listener;
-pub mod process;
+pub(crate) mod process;
 mod serial;
 pub mod sessions;
 pub mod stream;
