@@ -15,6 +15,7 @@ use sanloom_wire::pcapng::{LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS};
 use sanloom_wire::tcp::TcpPacket;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// Maximum number of frames of a request.
 const MAX_FRAMES: usize = 500;
@@ -52,6 +53,9 @@ struct DecodedFrame {
     /// True if the frame matches the filter; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<bool>,
+    /// Bytes of its frame of Fibre Channel, from the header to the payload; `None` without one.
+    #[serde(skip)]
+    frame: Option<Range<usize>>,
 }
 
 /// A field with the positions of its bytes.
@@ -81,7 +85,8 @@ pub fn decode(captured: &Captured) -> Result<Decoded, String> {
     let frames = captured.frames.iter().map(|text| bytes(text).unwrap_or_default());
     let decoded = frames.map(|frame| {
         let mut decoded = one(captured.link_type, &frame);
-        decoded.matches = filter.as_ref().map(|filter| matches(captured.link_type, &frame, filter));
+        let inner = decoded.frame.clone().and_then(|place| frame.get(place));
+        decoded.matches = filter.as_ref().map(|filter| inner.is_some_and(|inner| matches(inner, filter)));
         decoded
     });
     Ok(Decoded { frames: decoded.collect() })
@@ -95,20 +100,10 @@ fn names_direction(matcher: &Matcher) -> bool {
     }
 }
 
-/// Returns whether the bytes have a frame of Fibre Channel that the filter matches.
-fn matches(link_type: u16, bytes: &[u8], filter: &Matcher) -> bool {
-    let frame = match link_type {
-        LINKTYPE_FC_2_WITH_FRAME_DELIMS => bytes.get(WORD..bytes.len().saturating_sub(2 * WORD)),
-        LINKTYPE_ETHERNET => (EtherHeader::parse(bytes).ok())
-            .filter(|(header, _)| header.ether_type == EtherType::FCOE)
-            .and_then(|(_, rest)| Some(Fcoe::parse(rest).ok()?.frame)),
-        _ => None,
-    };
-    frame.is_some_and(|frame| {
-        let payload = frame.get(HEADER_BYTES..).unwrap_or_default();
-        Header::parse(frame)
-            .is_ok_and(|header| filter.holds(&Seen { direction: Direction::In, header: &header, payload }))
-    })
+/// Returns whether the filter matches a frame of Fibre Channel.
+fn matches(frame: &[u8], filter: &Matcher) -> bool {
+    let payload = frame.get(HEADER_BYTES..).unwrap_or_default();
+    Header::parse(frame).is_ok_and(|header| filter.holds(&Seen { direction: Direction::In, header: &header, payload }))
 }
 
 fn bytes(text: &str) -> Option<Vec<u8>> {
@@ -301,7 +296,8 @@ fn fibre_channel(decoded: &mut DecodedFrame, bytes: &[u8], at: usize) {
         Ok(header) => header,
         Err(error) => return decoded.summary = format!("no Fibre Channel frame: {error}"),
     };
-    let number = |range: std::ops::Range<usize>| hex(&bytes[range]);
+    decoded.frame = Some(at..at + bytes.len());
+    let number = |range: Range<usize>| hex(&bytes[range]);
     let fields: [(&'static str, usize, usize); 12] = [
         ("R_CTL", 0, 1),
         ("D_ID", 1, 4),
@@ -410,6 +406,12 @@ mod tests {
         assert_eq!(found(fc, FCP, "fcp == CMND && d_id == 010200"), Ok(Some(true)));
         assert_eq!(found(fc, FCP, "fcp == CMND && d_id == 010201"), Ok(Some(false)));
         assert_eq!(found(LINKTYPE_ETHERNET, READ, "!(fcp == CMND)"), Ok(Some(false)), "no frame of Fibre Channel");
+        // FCoE: version and SOFi3 before the frame; CRC, EOFt and reserved bytes after it.
+        let frame = FCP.replace(' ', "");
+        let frame = &frame[8..frame.len() - 8];
+        let fcoe = format!("0efd00010202 0efd00010101 8906 00000000000000000000000000 2e {frame} 42000000");
+        assert_eq!(found(LINKTYPE_ETHERNET, &fcoe, "fcp == CMND && s_id == 010100"), Ok(Some(true)));
+        assert_eq!(found(LINKTYPE_ETHERNET, &fcoe, "s_id == 010200"), Ok(Some(false)));
         assert!(found(fc, FCP, "fcp = CMND").is_err_and(|error| error.contains("operator")));
         assert!(found(fc, FCP, "!(direction == in)").is_err_and(|error| error.contains("s_id")));
     }
