@@ -16,8 +16,8 @@ const SHORTEST_S: f64 = 1.0;
 type Count = fn(&PortRow) -> Option<u64>;
 
 /// Counters of the interfaces: name, and value in the view. Names with a hyphen are leaves of REST,
-/// the others belong to the command line. A port without a
-/// line has no errors of a line.
+/// the others belong to the command line. Counters of errors that every port has are 0 for a port
+/// without such events.
 const COUNTERS: &[(&str, Count)] = &[
     ("in-frames", |row| Some(row.frames_received)),
     ("out-frames", |row| Some(row.frames_sent)),

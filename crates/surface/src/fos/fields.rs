@@ -1,7 +1,8 @@
 //! Leaves of the resources: type, source of the value, and who may change it.
 //!
 //! The table is the one description of the leaves. Answers are compared with it in every debug
-//! build, changes are checked with it, and the reference page is made from it.
+//! build, changes of other resources than zones are checked with it, and the reference page is made
+//! from it.
 
 use super::tree::{Content, Element};
 
