@@ -6,6 +6,7 @@ use super::room::Room;
 use super::tree::Element;
 use sanloom_api::view::PortRow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Unit of the counter of time without credit, `tim_txcrd_z`, in nanoseconds.
 const TICK_NS: u64 = 2_500;
@@ -144,11 +145,10 @@ fn frames(row: &PortRow) -> Pair {
 /// that reads its ports is a sample.
 pub fn sample<'r>(room: &Room<'_>, rows: impl Iterator<Item = &'r PortRow>) {
     let mut settings = room.shared.lock();
-    let switch = &room.switch;
     for row in rows {
-        match settings.rates.get_mut(&(switch.clone(), row.number)) {
-            Some(rates) => rates.update(room.uptime_s, row),
-            None => _ = settings.rates.insert((switch.clone(), row.number), Rates::new(room.uptime_s, row)),
+        match settings.rates.entry(row.number) {
+            Entry::Occupied(mut rates) => rates.get_mut().update(room.uptime_s, row),
+            Entry::Vacant(place) => _ = place.insert(Rates::new(room.uptime_s, row)),
         }
     }
 }
@@ -158,7 +158,7 @@ pub fn statistics(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let (_, ports) = all(room)?;
     let entries = ports.iter().map(|port| {
         let row = PortRow { number: port.number, ..port.row.clone().unwrap_or_default() };
-        let rates = room.shared.lock().rates.get(&(room.switch.clone(), port.number)).copied().unwrap_or_default();
+        let rates = room.shared.lock().rates.get(&port.number).copied().unwrap_or_default();
         let mut leaves = vec![
             Element::text("name", format!("0/{}", port.number)),
             Element::number("sampling-interval", rates.interval_s.round() as u64),
@@ -189,7 +189,7 @@ pub fn reset(room: &Room<'_>, port: &Port) {
     if let Some(row) = &port.row {
         let mut settings = room.shared.lock();
         settings.zero.insert(port.number, counted(row));
-        settings.rates.insert((room.switch.clone(), port.number), Rates::new(room.uptime_s, row));
+        settings.rates.insert(port.number, Rates::new(room.uptime_s, row));
     }
 }
 

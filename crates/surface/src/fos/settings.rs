@@ -60,8 +60,8 @@ pub struct Settings {
     pub options: BTreeMap<&'static str, String>,
     /// Time of the last reset of the counters of ports, with their values.
     pub zero: BTreeMap<u32, BTreeMap<&'static str, u64>>,
-    /// Rates of ports, by switch and number.
-    pub rates: BTreeMap<(String, u32), Rates>,
+    /// Rates of ports. Numbers are those of the chassis, so logical switches share none.
+    pub rates: BTreeMap<u32, Rates>,
 }
 
 impl Default for Settings {
