@@ -27,7 +27,7 @@ def command(monkeypatch):
 
 @pytest.fixture
 def lab(monkeypatch):
-    """The fabric of document 001, for a short time."""
+    """The fabric of the SANSim paper, for a short time."""
     monkeypatch.chdir(ROOT)
     return sanloom.Lab("examples/core-edge.toml").set("run.warmup", "5ms").set("run.duration", "30ms")
 

@@ -14,7 +14,7 @@ struct Bound {
     ceiling: f64,
 }
 
-/// The fabric of document 001, and one with virtual output queues and virtual channels.
+/// The fabric of the SANSim paper, and one with virtual output queues and virtual channels.
 const BOUNDS: [Bound; 2] = [
     Bound { lab: "examples/core-edge.toml", name: "at 16 nodes", ceiling: 1120.0 },
     Bound { lab: "examples/leaf-spine.toml", name: "with virtual channels", ceiling: 1850.0 },

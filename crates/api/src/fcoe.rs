@@ -1,5 +1,5 @@
-//! FCoE instances of hosts, for the tools of document 002: [`FcoeRequest`] and [`FcoeAnswer`],
-//! which [`control`](crate::control) carries.
+//! FCoE instances of hosts, for the tools of the Open-FCoE slides: [`FcoeRequest`] and
+//! [`FcoeAnswer`], which [`control`](crate::control) carries.
 //!
 //! An instance is a host on an Ethernet port (`sanloom initiator`) and has a control socket. The
 //! monitor `fcoemon` has a control socket, too, and accepts [`FcoeRequest::Create`] and

@@ -1,8 +1,9 @@
 // "F8-hops v1" in ns-3: what `sanloom bench ns3` holds sanloom against.
 //
-// A core/edge fabric like Figure 8 of document 001 under saturated 32 KB reads, with the least that a network simulator
-// must do: point-to-point links, unlimited output queues, store-and-forward. No credits, no crossbar, no IP stack, no
-// headers but the two bytes of PPP, which are taken off the packet so that the sizes on the wire are those of Fibre Channel.
+// A core/edge fabric like Figure 8 of the SANSim paper under saturated 32 KB reads, with the least
+// that a network simulator must do: point-to-point links, unlimited output queues,
+// store-and-forward. No credits, no crossbar, no IP stack, no headers but the two bytes of PPP,
+// which are taken off the packet so that the sizes on the wire are those of Fibre Channel.
 //
 //   E edge switches for hosts, E for devices (default 2), one core; 4 nodes per edge, 2 links from each edge to the core
 //   link: 1.7 Gb/s, 250 ns; frames: CMND 92 B, DATA 2108 B, RSP 84 B

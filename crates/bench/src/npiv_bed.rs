@@ -1,4 +1,4 @@
-//! The test bed of document 000, figure 7. Generator ports and a storage node are attached to one
+//! The test bed of the NPIV paper, figure 7. Generator ports and a storage node are attached to one
 //! switch. Each virtual port has a zone with itself and the storage. The command sequence of figure
 //! 6 runs for one virtual port after the other.
 //!
@@ -19,9 +19,9 @@ use sanloom_sim::world::{CommandLog, CommandRecord, World};
 use sanloom_wire::{Wwnn, Wwpn};
 use std::sync::Arc;
 
-/// Number of virtual ports of each card in document 000, and the limit of its switch for a port.
+/// Number of virtual ports of each card in the NPIV paper, and the limit of its switch for a port.
 pub const PER_PORT: u16 = 255;
-/// Number of virtual ports that the switch of document 000 supports.
+/// Number of virtual ports that the switch of the NPIV paper supports.
 pub const PER_SWITCH: u32 = 1_000;
 /// Longest pause before a sequence in repetitions, in ps: the trigger of the cards is not exact.
 const MAX_PAUSE_PS: u64 = 1_000_000_000;

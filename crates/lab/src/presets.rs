@@ -9,7 +9,7 @@ pub(crate) const NAMES: [(&str, &str); 2] = [
     ),
     (
         "sansim-2004",
-        "The simulator of document 001: 2GFC over 50 m, four buffers per switch port, 32 per controller, store-and-forward, frames sprayed over the ISLs.",
+        "The simulator of the SANSim paper: 2GFC over 50 m, four buffers per switch port, 32 per controller, store-and-forward, frames sprayed over the ISLs.",
     ),
 ];
 
@@ -22,7 +22,7 @@ pub(crate) const SWITCH_NAMES: [(&str, &str); 9] = [
     ("director-gen5", "a director of 16GFC, such as the Brocade DCX 8510-8"),
     ("director-gen6", "a director of 32GFC, such as the Brocade X6-8"),
     ("director-gen7", "a director of 64GFC, such as the Brocade X7-8"),
-    ("fixed-port-2g", "a switch of 2GFC as in document 004: Brocade SilkWorm 3800, QLogic SANbox2-16"),
+    ("fixed-port-2g", "a switch of 2GFC as in the GUPFS report: Brocade SilkWorm 3800, QLogic SANbox2-16"),
     ("fixed-port-8g", "a switch of 8GFC, such as the Brocade 5100"),
     ("fixed-port-16g", "a switch of 16GFC, such as the Brocade 6510"),
     ("fixed-port-32g", "a switch of 32GFC, such as the Brocade G620"),
@@ -35,16 +35,16 @@ pub(crate) const HOSTS: &str = include_str!("presets/hosts.toml");
 
 /// Names and models of the presets of hosts, in the order of [`HOSTS`].
 pub(crate) const HOST_NAMES: [(&str, &str); 7] = [
-    ("server-2003", "a server of 2003 with HBAs of 2GFC, NICs of 1 Gb/s and HCAs of 4x SDR, as in document 004"),
+    ("server-2003", "a server of 2003 with HBAs of 2GFC, NICs of 1 Gb/s and HCAs of 4x SDR, as in the GUPFS report"),
     (
         "server-2003-iscsi-hba",
-        "the same server with iSCSI adapters of 1 Gb/s instead of HBAs and NICs, as in document 004",
+        "the same server with iSCSI adapters of 1 Gb/s instead of HBAs and NICs, as in the GUPFS report",
     ),
-    ("server-2011", "a server of 2011 with HBAs of 8GFC, NICs of 10 Gb/s and HCAs, as in document 002"),
+    ("server-2011", "a server of 2011 with HBAs of 8GFC, NICs of 10 Gb/s and HCAs, as in the Open-FCoE slides"),
     ("server-2011-iscsi-hba", "the same server with iSCSI adapters of 10 Gb/s instead of HBAs and NICs"),
     (
         "server-2011-cna",
-        "the same server with converged adapters (FCoE) of 10 Gb/s instead of HBAs, as in document 002",
+        "the same server with converged adapters (FCoE) of 10 Gb/s instead of HBAs, as in the Open-FCoE slides",
     ),
     ("server-2021", "a server of 2021 with HBAs of 32GFC, NICs of 100 Gb/s and HCAs"),
     ("server-2021-iscsi-hba", "the same server with iSCSI adapters of 100 Gb/s instead of HBAs and NICs"),

@@ -10,8 +10,8 @@ use sanloom_wire::{FCtl, Header, fcoe};
 /// Bytes reserved before a received frame, so that a tag or a length can be prepended without
 /// moving the payload.
 const HEADROOM: usize = 32;
-/// Maximum frame length in bytes: a full FCoE frame with its tag and a margin (document 002 uses an
-/// MTU of 2500).
+/// Maximum frame length in bytes: a full FCoE frame with its tag and a margin (the Open-FCoE slides
+/// uses an MTU of 2500).
 pub const MAX_FRAME_BYTES: usize = 2_560;
 const CAPACITY: usize = HEADROOM + MAX_FRAME_BYTES;
 /// Bytes before the data field of an FCoE frame: Ethernet header, FCoE header and frame header.

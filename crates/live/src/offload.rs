@@ -1,5 +1,5 @@
-//! Adapter hardware offloads (document 002, offloads of the X520), in software: [`Offloads`]
-//! selects them.
+//! Adapter hardware offloads (the Open-FCoE slides, offloads of the X520), in software:
+//! [`Offloads`] selects them.
 //!
 //! | offload | without it | here |
 //! |---|---|---|
@@ -87,7 +87,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// Limits of the hardware and the measurement in document 002.
+    /// Limits of the hardware and the measurement in the Open-FCoE slides.
     pub const DOCUMENT: Placement = Placement::Limited { contexts: 512, threshold_bytes: 4_096 };
 
     /// Returns whether a read of this length gets a context while `in_use` contexts are in use.

@@ -35,8 +35,8 @@ pub struct HostResult {
     pub cpu_utilisation: f64,
     /// Time for which cores were busy with I/O, in seconds.
     pub cpu_s: f64,
-    /// Processor time per 10^9 bytes of completed requests, in seconds; 0 without data. Document
-    /// 004 normalises processor load in this way.
+    /// Processor time per 10^9 bytes of completed requests, in seconds; 0 without data. The GUPFS
+    /// report normalises processor load in this way.
     pub cpu_s_per_gb: f64,
     /// Parts of the processor time by kind of work; kinds without work are left out.
     pub cpu_work: Vec<CpuWork>,

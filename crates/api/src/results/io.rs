@@ -42,8 +42,8 @@ pub struct IoStats {
 }
 
 impl IoStats {
-    /// Throughput in the unit of document 001, section 4: "MB/s" of 1000 * 1024 bytes, because the
-    /// document equates 22.5 k requests of 2 KB per second with 45 MB/s.
+    /// Throughput in the unit of the SANSim paper, section 4: "MB/s" of 1000 * 1024 bytes, because
+    /// the document equates 22.5 k requests of 2 KB per second with 45 MB/s.
     pub fn throughput_sansim_mb_per_s(&self) -> f64 {
         self.throughput_bytes_per_s / 1_024_000.0
     }

@@ -37,9 +37,9 @@ pub struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ZoningAlgorithm {
-    /// Compare every N_Port_ID of the port with every one of all other ports (document 000)
+    /// Compare every N_Port_ID of the port with every one of all other ports (the NPIV paper)
     Standard,
-    /// Compare the new N_Port_ID only (document 000, modified)
+    /// Compare the new N_Port_ID only (the NPIV paper, modified)
     Modified,
     /// Inspect the zone-mates of the new N_Port_ID
     ZoneMates,
@@ -184,8 +184,8 @@ fn means(times: &[Duration]) -> Vec<f64> {
 
 fn text(logins: &Logins) -> String {
     let algorithm = match logins.zoning {
-        ZoningAlgorithm::Standard => "standard algorithm of document 000",
-        ZoningAlgorithm::Modified => "modified algorithm of document 000",
+        ZoningAlgorithm::Standard => "standard algorithm of the NPIV paper",
+        ZoningAlgorithm::Modified => "modified algorithm of the NPIV paper",
         ZoningAlgorithm::ZoneMates => "zone-mates",
     };
     let members = logins.zone_members.map_or("2 to 16".into(), |members| members.to_string());

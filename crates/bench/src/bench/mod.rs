@@ -76,7 +76,8 @@ pub enum What {
     /// switches
     #[command(after_help = "Example:\n  sanloom bench fabric")]
     Fabric(fabric::Args),
-    /// Gain of the offloads of document 002 in software: CRC, placement, segmentation, threads
+    /// Gain of the offloads of the Open-FCoE slides in software: CRC, placement, segmentation,
+    /// threads
     #[command(after_help = "Example:\n  sanloom bench offloads")]
     Offloads(offloads::Args),
     /// Requests to disks over iSCSI, FCoE or NBD: throughput, latency and processor time of one or

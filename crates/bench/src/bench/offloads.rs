@@ -1,4 +1,4 @@
-//! `sanloom bench offloads`: gain of each offload of document 002 in software.
+//! `sanloom bench offloads`: gain of each offload of the Open-FCoE slides in software.
 //!
 //! A host and a storage port exchange the frames of reads or writes without a wire (VN2VN). Both do
 //! the same as over Ethernet except for the system calls, so that the work of the offloads remains.

@@ -25,8 +25,8 @@ pub enum Nodes {
 /// Fabric of the measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Fabric {
-    /// "F8-hops v2": 2GFC and one core like Figure 8 of document 001, reads of 32 KB, any frame of
-    /// a buffer may leave, inter-switch links alternate frame by frame.
+    /// "F8-hops v2": 2GFC and one core like Figure 8 of the SANSim paper, reads of 32 KB, any frame
+    /// of a buffer may leave, inter-switch links alternate frame by frame.
     Sansim,
     /// 8GFC and two cores, reads of 16 KiB, zones of sixteen hosts and sixteen devices, virtual
     /// output queues, and the other defaults of a lab.

@@ -39,27 +39,27 @@ pub struct Args {
 /// The papers, and the theory.
 #[derive(Subcommand, Debug)]
 pub enum Paper {
-    /// SANSim's core/edge fabric with failing inter-switch links (document 001, section 4), and its
-    /// Figure 9
+    /// SANSim's core/edge fabric with failing inter-switch links (the SANSim paper, section 4), and
+    /// its Figure 9
     #[command(after_help = "Example:\n  sanloom reproduce sansim")]
     Sansim(sansim::Args),
-    /// Virtual ports at a switch that compares addresses for hard zoning (document 000, section V),
-    /// and Figures 8 to 11
+    /// Virtual ports at a switch that compares addresses for hard zoning (the NPIV paper, section
+    /// V), and Figures 8 to 11
     #[command(after_help = "Example:\n  sanloom reproduce npiv")]
     Npiv(npiv::Args),
     /// The iSCSI virtualization switch, measured on this machine: conventional path against
-    /// forwarding path (document 003, Figures 9 to 11)
+    /// forwarding path (the iSCSI switch paper, Figures 9 to 11)
     #[command(after_help = "Example:\n  sanloom reproduce iscsi-switch")]
     IscsiSwitch(iscsi_switch::Args),
-    /// An array of 150 disks over two paths of 8GFC (document 002, report of EMC and Yahoo)
+    /// An array of 150 disks over two paths of 8GFC (the Open-FCoE slides, report of EMC and Yahoo)
     #[command(after_help = "Example:\n  sanloom reproduce open-fcoe --no-report")]
     OpenFcoe(SeededArgs),
-    /// Fibre Channel, iSCSI, SRP and IPoIB, with switches of three makers and gateways (document
-    /// 004)
+    /// Fibre Channel, iSCSI, SRP and IPoIB, with switches of three makers and gateways (the GUPFS
+    /// report)
     #[command(after_help = "Example:\n  sanloom reproduce gupfs --no-report")]
     Gupfs(SeededArgs),
-    /// The comparison of document 004 with the rates of today: 32GFC, iSCSI over 25 and 100 GbE,
-    /// FCoE over 100 GbE, and SRP over NDR
+    /// The comparison of the GUPFS report with the rates of today: 32GFC, iSCSI over 25 and 100
+    /// GbE, FCoE over 100 GbE, and SRP over NDR
     #[command(after_help = "Example:\n  sanloom reproduce today --no-report")]
     Today(SeededArgs),
     /// Measured response times of three disks beside those of the disk model, with the demerit

@@ -1,4 +1,4 @@
-//! The test bed of document 000: exact comparison counts, and the results derived from them.
+//! The test bed of the NPIV paper: exact comparison counts, and the results derived from them.
 
 use sanloom_bench::npiv_bed::{Bed, PER_PORT, PER_SWITCH, Sequence};
 use sanloom_fc::config::{Picos, Processor, ProcessorPriority, ProcessorSharing};

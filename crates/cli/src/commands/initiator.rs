@@ -97,7 +97,7 @@ pub struct Args {
     sets: Sets,
 }
 
-/// Offloads of document 002, in software.
+/// Offloads of the Open-FCoE slides, in software.
 #[derive(clap::Args, Debug)]
 struct OffloadArgs {
     /// Implementation of the CRC

@@ -1,4 +1,4 @@
-//! Figure 9 of document 001, section 4.3: throughput against offered load, with one panel per
+//! Figure 9 of the SANSim paper, section 4.3: throughput against offered load, with one panel per
 //! failure case.
 //!
 //! The text of the paper does not contain its curves. The numbers stated in the text are drawn as
@@ -114,7 +114,7 @@ pub fn html(panels: &[Panel], unit: &str, command: &str) -> String {
     }
     plain_page(
         "Figure 9: throughput against offered load",
-        "Document 001, section 4. Curves are ours; dashed levels and diamonds are the numbers that the paper's text states.",
+        "The SANSim paper, section 4. Curves are ours; dashed levels and diamonds are the numbers that the paper's text states.",
         &[format!("axes in {unit}, per server")],
         vec![
             ("figure", "Figure", format!("<div class=\"drawing figure\">{}</div>\n", svg(panels, unit))),

@@ -11,7 +11,8 @@ use sanloom_storage::flash::DriveConfig;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::sync::Arc;
 
-/// Host: its HBAs, and the path of an application's request to the HBA (document 001, section 2.2).
+/// Host: its HBAs, and the path of an application's request to the HBA (the SANSim paper, section
+/// 2.2).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Host {
     /// Name, unique in the lab.
@@ -113,7 +114,7 @@ pub struct Hba {
     pub receive_size_bytes: u16,
     /// Maximum number of data frames in flight to or from the HBA; a request starts only when the
     /// frames of its data fit. `None`: no limit. (Interpretation of the "32 frame buffers" of a
-    /// controller in document 001.)
+    /// controller in the SANSim paper.)
     pub data_frames_in_flight: Option<u32>,
 }
 
@@ -293,7 +294,7 @@ pub struct StoragePort {
     /// Receive data field size in bytes, 256 to 2112.
     pub receive_size_bytes: u16,
     /// Port time for each data sequence that does not overlap with transmission (calibrated from
-    /// the 175 MB/s of a single device in document 001).
+    /// the 175 MB/s of a single device in the SANSim paper).
     pub sequence_overhead: Picos,
     /// Further work before each data sequence, for each frame of it.
     pub frame_overhead: Picos,
@@ -382,8 +383,8 @@ pub enum LoginScript {
     /// Steps of Linux (libfc). The timeout of an FDISC is 2 × R_A_TOV.
     #[default]
     Standard,
-    /// Steps of document 000, figure 6: FDISC, SCR, a session with the management server for LIRR,
-    /// one with the name server for RFT_ID.
+    /// Steps of the NPIV paper, figure 6: FDISC, SCR, a session with the management server for
+    /// LIRR, one with the name server for RFT_ID.
     ///
     /// The timeout of an FDISC is E_D_TOV, which a hypervisor must not exceed according to that
     /// document. An initiator continues with another name-server session to find its targets.

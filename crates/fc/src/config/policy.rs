@@ -29,7 +29,7 @@ pub struct Policy {
 /// Allocation of N_Port_IDs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Addressing {
-    /// Port p allocates dd/pp/00 for its FLOGI and dd/pp/01 to dd/pp/FF for FDISCs (document 000,
+    /// Port p allocates dd/pp/00 for its FLOGI and dd/pp/01 to dd/pp/FF for FDISCs (the NPIV paper,
     /// section IV). Ports beyond 255 accept no logins.
     #[default]
     AreaPerPort,
@@ -40,7 +40,7 @@ pub enum Addressing {
 /// Limits on logged-in N_Port_IDs; a login beyond them is rejected with 09/29.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LoginLimits {
-    /// Limit per port, including the N_Port_ID of the FLOGI. The switch of document 000 has 256.
+    /// Limit per port, including the N_Port_ID of the FLOGI. The switch of the NPIV paper has 256.
     pub per_port: u32,
     /// Limit for all ports of the switch together.
     pub per_switch: u32,
@@ -56,8 +56,9 @@ impl Default for LoginLimits {
 /// switches of a fabric must have the same rule; otherwise they never agree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum DuplicateNames {
-    /// The port that had the name is logged out (document 000, section IV). After a virtual machine
-    /// moves, its old login remains until it is detected, and the new location is the right one.
+    /// The port that had the name is logged out (the NPIV paper, section IV). After a virtual
+    /// machine moves, its old login remains until it is detected, and the new location is the right
+    /// one.
     #[default]
     NewWins,
     /// The new login is rejected with 03/0D, logical error, invalid port name.
@@ -77,10 +78,10 @@ pub enum DuplicateNames {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum HardZoning {
     /// At each login and logout, every N_Port_ID of the changed port is compared with every
-    /// N_Port_ID of all other ports. The entries of the port are then rebuilt (document 000,
+    /// N_Port_ID of all other ports. The entries of the port are then rebuilt (the NPIV paper,
     /// section V-IV).
     Standard,
-    /// Only the new N_Port_ID is compared with those of all other ports (document 000, section
+    /// Only the new N_Port_ID is compared with those of all other ports (the NPIV paper, section
     /// V-V).
     ///
     /// The document does nothing at a logout: the entries of the departed N_Port_ID stay, and the
@@ -101,6 +102,7 @@ pub enum NameLookup {
     /// One lookup in an index.
     #[default]
     Indexed,
-    /// Linear search, as in the switch of document 000, whose FDISC latency grows with every entry.
+    /// Linear search, as in the switch of the NPIV paper, whose FDISC latency grows with every
+    /// entry.
     Linear,
 }

@@ -1,4 +1,4 @@
-//! Workloads (document 001, section 2.1): rate, size and location of requests.
+//! Workloads (the SANSim paper, section 2.1): rate, size and location of requests.
 
 use super::units::{Picos, Rate};
 use sanloom_storage::trace::Settings;
@@ -66,8 +66,8 @@ pub enum Load {
     /// Open loop: requests arrive regardless of the end of earlier ones. Several processes run
     /// concurrently.
     Open(Vec<Arrival>),
-    /// Requests of a trace, with its times, sizes, directions and locations ("system traced" in
-    /// document 001, section 2.1). The other fields of the workload for these are not used.
+    /// Requests of a trace, with its times, sizes, directions and locations ("system traced" in the
+    /// SANSim paper, section 2.1). The other fields of the workload for these are not used.
     Trace(Box<TraceLoad>),
 }
 

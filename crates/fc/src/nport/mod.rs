@@ -10,7 +10,7 @@
 //!
 //! A virtual port (N_Port_ID virtualisation) depends on a physical one: its "link" is the fabric
 //! login of that port, and it sends FDISC instead of FLOGI. With [`LoginScript::Npiv`] it takes the
-//! steps of document 000, figure 6:
+//! steps of the NPIV paper, figure 6:
 //!
 //! ```text
 //!   offline --LinkUp--> flogi --> scr --> management_plogi --> lirr --> management_logo

@@ -118,14 +118,14 @@ pub struct Work {
     /// Zone comparisons between N_Port_IDs of two ports of this switch
     /// ([`super::HardZoning::Standard`], `Modified`).
     ///
-    /// Document 000 counts these, except the comparisons with the storage port; for those see
+    /// The NPIV paper counts these, except the comparisons with the storage port; for those see
     /// [`super::Switch::comparisons_with`].
     pub comparisons: u64,
     /// Zone comparisons between N_Port_IDs of one port.
     pub own_port_comparisons: u64,
     /// Zone comparisons with N_Port_IDs of other switches.
     pub remote_comparisons: u64,
-    /// Entries removed by a logout that the algorithm of document 000
+    /// Entries removed by a logout that the algorithm of the NPIV paper
     /// ([`super::HardZoning::Modified`]) would leave in place.
     pub gap_entries: u64,
     /// Permissions added to or removed from the forwarding table.

@@ -1,4 +1,4 @@
-//! Hard zoning by pairwise comparison of N_Port_IDs, as in the switch of document 000:
+//! Hard zoning by pairwise comparison of N_Port_IDs, as in the switch of the NPIV paper:
 //! [`Comparisons`].
 //!
 //! Both algorithms store the entries that they wrote, because nothing else records which entries a

@@ -165,7 +165,7 @@ fn a_common_flow_control_mode_is_found_or_both_ends_isolate_for_lack_of_one() {
         (&[F::R_RDY], &[F::VENDOR, F::R_RDY], "up R_RDY"),
         (&[F::VENDOR, F::R_RDY], &[F::R_RDY], "up R_RDY"),
         (&[F::VENDOR], &[F::R_RDY, F::VENDOR], "up vendor specific"),
-        // Document 004: a switch that supports only the vendor's mode, connected to one that
+        // The GUPFS report: a switch that supports only the vendor's mode, connected to one that
         // supports only R_RDY.
         (&[F::VENDOR], &[F::R_RDY], "flow-control"),
         (&[F::R_RDY], &[F::VENDOR], "flow-control"),

@@ -16,7 +16,7 @@ fn bundled(isl: Isl, bundle: u16) -> Isl {
 
 #[test]
 fn two_links_to_one_core_are_two_legs() {
-    // Two edges with two links each to one core, as in document 001, Figure 8, except for the
+    // Two edges with two links each to one core, as in the SANSim paper, Figure 8, except for the
     // number of edges.
     let isls = [isl((0, 8), (2, 0), 500), isl((0, 9), (2, 1), 500), isl((1, 8), (2, 2), 500), isl((1, 9), (2, 3), 500)];
     let both = vec![Leg::Port(8), Leg::Port(9)];

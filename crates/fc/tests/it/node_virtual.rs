@@ -1,4 +1,4 @@
-//! Virtual N_Ports (N_Port_ID virtualisation) against a real switch: the steps of document 000,
+//! Virtual N_Ports (N_Port_ID virtualisation) against a real switch: the steps of the NPIV paper,
 //! figure 6, the effect of a slow or full switch, and their logout.
 
 use crate::switch_util::{config, node_of, open};

@@ -1,5 +1,5 @@
-//! Hard zoning by three algorithms: equal permissions at every moment, and the work that document
-//! 000 counts.
+//! Hard zoning by three algorithms: equal permissions at every moment, and the work that the NPIV
+//! paper counts.
 
 use crate::switch_util::*;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn rig(method: HardZoning, addressing: Addressing, zones: Arc<ZoneSet>) -> Rig {
     rig
 }
 
-/// Test bed of document 000, Figure 7: for three generator ports, one zone per virtual port with
+/// Test bed of the NPIV paper, Figure 7: for three generator ports, one zone per virtual port with
 /// the storage.
 fn bed(method: HardZoning) -> Rig {
     let virtual_ports = (1..=3u64).flat_map(|port| (1..=255).map(move |k| port << 16 | k));

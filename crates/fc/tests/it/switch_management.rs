@@ -28,8 +28,8 @@ fn watcher(rig: &mut Rig, port: u16, name: u64, function: u8) -> FcId {
     id
 }
 
-/// Document 000 (NPIV), Figure 6: the steps of a virtual machine before it may communicate with its
-/// storage.
+/// The NPIV paper, Figure 6: the steps of a virtual machine before it may communicate with
+/// its storage.
 #[test]
 fn a_virtual_port_goes_through_the_sequence_of_a_hypervisor() {
     let zones = zone_set(&[&[0x220, 0x550]], ZoneDefault::Closed);

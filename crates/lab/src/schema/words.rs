@@ -112,14 +112,14 @@ words!(DUPLICATE_NAMES, DUPLICATE_NAMES_CHOICES: DuplicateNames {
 
 words!(HARD_ZONING, HARD_ZONINGS: HardZoning {
     "zone-mates" => HardZoning::ZoneMates, "only the zone-mates of the port that logs in or out are compared";
-    "standard" => HardZoning::Standard, "all addresses behind its switch port are compared with all behind the others (document 000, section V-IV)";
-    "modified" => HardZoning::Modified, "the new address is compared with all addresses behind the other ports (document 000, section V-V), and a logout removes the permissions of its login";
+    "standard" => HardZoning::Standard, "all addresses behind its switch port are compared with all behind the others (the NPIV paper, section V-IV)";
+    "modified" => HardZoning::Modified, "the new address is compared with all addresses behind the other ports (the NPIV paper, section V-V), and a logout removes the permissions of its login";
     "off" => HardZoning::Off, "the name server hides ports, but every frame passes";
 });
 
 words!(NAME_LOOKUP, NAME_LOOKUPS: NameLookup {
     "indexed" => NameLookup::Indexed, "in an index";
-    "linear" => NameLookup::Linear, "entry by entry, as the switch of document 000 does";
+    "linear" => NameLookup::Linear, "entry by entry, as the switch of the NPIV paper does";
 });
 
 words!(FLOW_CONTROL, FLOW_CONTROLS: FlowControlModes {
@@ -141,7 +141,7 @@ words!(COST_RULE, COST_RULES: CostRule {
 
 words!(LOGIN_SCRIPT, LOGIN_SCRIPTS: LoginScript {
     "standard" => LoginScript::Standard, "those of Linux; an FDISC waits twice R_A_TOV for its answer";
-    "npiv" => LoginScript::Npiv, "FDISC, SCR, LIRR and RFT_ID in sessions of their own (document 000, figure 6); an FDISC waits E_D_TOV";
+    "npiv" => LoginScript::Npiv, "FDISC, SCR, LIRR and RFT_ID in sessions of their own (the NPIV paper, figure 6); an FDISC waits E_D_TOV";
 });
 
 words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {

@@ -5,10 +5,10 @@
 //!   Ethernet port ══▶ Adapter: Controller (FIP) ──▶ Host: NPort, FcpInitiator, Scan, Disk ──▶ NbdServer ══▶ programs
 //! ```
 //!
-//! It combines the functions of libfcoe, libfc and the SCSI layer (document 002) on the machines of
-//! `sanloom-fc` and `sanloom-scsi`. Virtual ports (NPIV) are separate hosts behind the same
-//! controller. With several Ethernet ports, disks have several paths. A full egress queue pauses
-//! the output of the hosts, and thereby the clients.
+//! It combines the functions of libfcoe, libfc and the SCSI layer (the Open-FCoE slides) on the
+//! machines of `sanloom-fc` and `sanloom-scsi`. Virtual ports (NPIV) are separate hosts behind the
+//! same controller. With several Ethernet ports, disks have several paths. A full egress queue
+//! pauses the output of the hosts, and thereby the clients.
 
 pub mod adapter;
 mod commands;

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// MTU in bytes; sufficient for a full FCoE frame with its tag (document 002).
+/// MTU in bytes; sufficient for a full FCoE frame with its tag (the Open-FCoE slides).
 const MTU: u16 = 2_500;
 /// Kernel queue of a tap, in frames: 32 requests of 1 MiB in frames of 2 KiB. Excess frames are
 /// lost, and a command whose response is lost waits for its time-out.

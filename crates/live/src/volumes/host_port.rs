@@ -1,5 +1,5 @@
 //! A host port of the instance in a Fibre Channel fabric: [`HostPort`], an initiator whose LUNs are
-//! back ends (the bridge of document 004).
+//! back ends (the bridge of the GUPFS report).
 
 use crate::initiator::Adapter;
 use crate::initiator::host::Host;

@@ -1,4 +1,5 @@
-//! Virtual disks as maps of extents of back-end LUNs: the Address Translator of document 003.
+//! Virtual disks as maps of extents of back-end LUNs: the Address Translator of the iSCSI switch
+//! paper.
 //!
 //! A *pool* is a set of back-end LUNs that are divided into extents of the same size. A *volume* is
 //! a virtual disk made of extents of one pool. No two volumes share an extent.

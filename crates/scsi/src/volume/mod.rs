@@ -1,4 +1,4 @@
-//! Block I/O on virtual disks: the conventional path of the switch of document 003, section 2.
+//! Block I/O on virtual disks: the conventional path of the iSCSI switch paper, section 2.
 //!
 //! ```text
 //!   scsi::Device -- Io --> Volumes: order, -- disk::Request --> disk::Disk of each back-end LUN

@@ -3,8 +3,8 @@
 use super::server::FifoServer;
 use sanloom_fc::config;
 
-/// A parallel bus that moves one word per clock for one HBA at a time (document 001, section 2.2: a
-/// system bus and DMA). Arbitration and set-up cycles are not modelled.
+/// A parallel bus that moves one word per clock for one HBA at a time (the SANSim paper, section
+/// 2.2: a system bus and DMA). Arbitration and set-up cycles are not modelled.
 ///
 /// The usual clock periods are not whole numbers of picoseconds. The model therefore counts words
 /// since the bus became busy and divides once: four transfers of 2 KiB take exactly as long as one

@@ -1,4 +1,5 @@
-//! Hosts (document 001, section 2.2): the layers between a request of an application and the HBA.
+//! Hosts (the SANSim paper, section 2.2): the layers between a request of an application and the
+//! HBA.
 //!
 //! A request enters the [`IoQueue`], where it may be merged and reordered. It takes processor time
 //! of the [`Cpu`]. It leaves on a path selected by [`Multipath`], through an HBA whose

@@ -1,4 +1,4 @@
-//! The waiting queue and the outstanding queue of a host (document 001, section 2.2).
+//! The waiting queue and the outstanding queue of a host (the SANSim paper, section 2.2).
 
 use super::edges::{Edge, EdgeIndex};
 use super::elevator::{Elevator, Stop};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// The number of data frames in flight to and from an HBA, and its limit. This is our
-/// interpretation of the "32 frame buffers" of a controller in document 001.
+/// interpretation of the "32 frame buffers" of a controller in the SANSim paper.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrameWindow {
     limit: Option<u32>,

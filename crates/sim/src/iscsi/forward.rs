@@ -1,5 +1,5 @@
-//! The forwarding path of a virtualization switch (document 003, section 3): PDUs pass between the
-//! connection of a host and connections to back ends.
+//! The forwarding path of a virtualization switch (the iSCSI switch paper, section 3): PDUs pass
+//! between the connection of a host and connections to back ends.
 //!
 //! ```text
 //!   host <-> End: target::Session, Forwarding <-> End: Machine::Back  <-> back-end target

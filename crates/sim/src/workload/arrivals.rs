@@ -4,8 +4,8 @@ use super::times::sample_ps;
 use crate::rng::{StreamRng, below, exponential, standard_normal};
 use sanloom_fc::config::{Arrival, Picos, TimeDistribution};
 
-/// A superposition of arrival processes (document 001, section 2.1: a combination of patterns with
-/// different distributions and different rates).
+/// A superposition of arrival processes (the SANSim paper, section 2.1: a combination of patterns
+/// with different distributions and different rates).
 ///
 /// Every process is a renewal process: its first request arrives one interval after the start. A
 /// sample is rounded once to picoseconds. Two requests of a process are at least 1 ps apart, so

@@ -1,4 +1,4 @@
-//! Workloads (document 001, section 2.1): arrival time, size and location of requests.
+//! Workloads (the SANSim paper, section 2.1): arrival time, size and location of requests.
 //!
 //! A request has five dimensions: arrival, size, location, repetition of locations, and direction.
 //! One [`Stream`] draws all of them for one workload on one host, each from its own generator.

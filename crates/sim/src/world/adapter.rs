@@ -1,5 +1,5 @@
-//! The adapters of a storage system: buses and interrupts (document 001, section 2.4: the interface
-//! module of a target is that of a host).
+//! The adapters of a storage system: buses and interrupts (the SANSim paper, section 2.4: the
+//! interface module of a target is that of a host).
 //!
 //! Each data frame occupies the bus before it leaves, and after it has arrived. Messages of a port
 //! leave in order, so a response waits for the data before it. A command, and any other message of

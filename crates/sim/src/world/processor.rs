@@ -119,7 +119,7 @@ impl SwitchProcessor {
     }
 
     /// Returns the processing time of a request in ps. Comparisons between ports behind one F_Port
-    /// are not charged, because document 000, the source of the latency constants, does not count
+    /// are not charged, because the NPIV paper, the source of the latency constants, does not count
     /// them.
     fn time_of(&self, kind: Kind, work: Work) -> u64 {
         let config = &self.config;

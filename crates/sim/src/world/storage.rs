@@ -1,4 +1,4 @@
-//! A storage system: controllers with a transaction rate in front of a RAM disk (document 001,
+//! A storage system: controllers with a transaction rate in front of a RAM disk (the SANSim paper,
 //! sections 2.4 and 4) or of disks.
 
 use super::disks::Disks;

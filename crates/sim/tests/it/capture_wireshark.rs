@@ -208,8 +208,8 @@ fn every_response_ends_a_command_and_every_exchange_moves_its_data() {
     assert!(responses > 10);
 }
 
-/// The labs of document 004 whose switches do not join: the offending message of one end, and the
-/// reject by the other.
+/// The labs of the GUPFS report whose switches do not join: the offending message of one end, and
+/// the reject by the other.
 #[needs("tshark")]
 #[test]
 fn the_reason_of_an_isolated_link_is_on_the_wire() {

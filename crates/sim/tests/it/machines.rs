@@ -216,7 +216,7 @@ fn commands_of_machines_wait_for_the_processor_of_their_hypervisor() {
     assert!((2_774..=2_824).contains(&done), "two processors from 100 ms on: {done}");
 }
 
-/// The switch accepts the newer of two logins with the same name (document 000: an error in a
+/// The switch accepts the newer of two logins with the same name (the NPIV paper: an error in a
 /// hypervisor can give a port name to several machines).
 #[test]
 fn a_machine_that_uses_the_name_of_another_takes_its_login() {
@@ -313,7 +313,7 @@ fn incident_reports(more: &str) -> (u64, u64) {
     (sent, taken)
 }
 
-/// In document 000, machines register for link incidents: they receive reports when links between
+/// In the NPIV paper, machines register for link incidents: they receive reports when links between
 /// switches fail or lose credits.
 #[test]
 fn ports_are_notified_of_a_link_between_switches_that_fails_or_is_reset() {

@@ -132,7 +132,7 @@ fn virtual_n_ports_are_at_the_port_that_the_gateway_names() {
     }
 }
 
-/// Many reads at once fill the line of Fibre Channel in every grain (document 004, Figure 9).
+/// Many reads at once fill the line of Fibre Channel in every grain (the GUPFS report, Figure 9).
 #[test]
 fn many_reads_through_a_gateway_are_as_fast_as_its_fibre_channel_port() {
     for grain in ["command", "pdu", "frame"] {

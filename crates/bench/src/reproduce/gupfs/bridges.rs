@@ -1,5 +1,5 @@
-//! Sections 3 and 4 of document 004: SRP through gateways to Fibre Channel, iSCSI over IPoIB, and
-//! all four fabrics side by side.
+//! Sections 3 and 4 of the GUPFS report: SRP through gateways to Fibre Channel, iSCSI over IPoIB,
+//! and all four fabrics side by side.
 
 use super::labs::{Case, Fabric, MTU_2003, Measured};
 use super::{LARGE, SIZES_KIB, known, load};

@@ -1,4 +1,4 @@
-//! Figures in the style of document 004, whose originals are lost.
+//! Figures in the style of the GUPFS report, whose originals are lost.
 
 use super::bridges::{CURVE_KIB, FOUR_PORTS, SIDE_BY_SIDE};
 use super::labs::{Case, Fabric, Measured};

@@ -1,4 +1,4 @@
-//! Labs of the tests of document 004.
+//! Labs of the tests of the GUPFS report.
 
 use sanloom_console::exit::Failure;
 use sanloom_console::run::{self, View};

@@ -1,4 +1,4 @@
-//! `sanloom reproduce gupfs`: document 004, the evaluation of SAN fabrics at NERSC in 2003.
+//! `sanloom reproduce gupfs`: the GUPFS report, the evaluation of SAN fabrics at NERSC in 2003.
 
 mod bridges;
 mod figures;
@@ -294,7 +294,7 @@ pub fn run(args: &SeededArgs) -> Result<(), Failure> {
         ("figures", "Figures in the style of the document, whose originals are lost", plot::drawings(&plots)),
         ("left-out", "Statements that are not checked", format!("<ul>\n{left_out}</ul>\n")),
     ];
-    let title = "Document 004 (SAN Fabric Technology Evaluations): Fibre Channel, iSCSI, SRP, IPoIB and gateways";
+    let title = "GUPFS, SAN Fabric Technology Evaluations (2004): Fibre Channel, iSCSI, SRP, IPoIB and gateways";
     let note = "Its figures are lost, so the numbers are those of its text. The report lists the statements that are not checked.";
     let command = format!("sanloom reproduce gupfs --seed {}", args.seed);
     let about = About { heading: "GUPFS, reproduced", title, note: Some(note), command };

@@ -47,7 +47,7 @@ pub(super) struct Bed {
     pub(super) links: [DiskAddress; 4],
 }
 
-/// 1 Gb/s, as the links of document 003.
+/// 1 Gb/s, as the links of the iSCSI switch paper.
 const LINK_BYTES_PER_SECOND: u32 = 125_000_000;
 
 impl Drop for Bed {

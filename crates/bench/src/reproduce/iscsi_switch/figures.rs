@@ -1,4 +1,4 @@
-//! Figures 9 to 11 of document 003, drawn from our results.
+//! Figures 9 to 11 of the iSCSI switch paper, drawn from our results.
 
 use super::super::super::bench::io::{Cell, Op, Report};
 use super::numbers::{mb_per_s, share};
@@ -44,7 +44,7 @@ fn curve(report: &Report, cells: &[&Cell], path: usize, value: &dyn Fn(&Cell, us
 pub(super) fn page(reproduced: &Reproduced) -> String {
     plain_page(
         "An iSCSI virtualization switch, reproduced",
-        "Document 003: throughput and processor time of both paths through the switch, end to end, and of a forwarder that \
+        "Chung, Lee and Chen (2007): throughput and processor time of both paths through the switch, end to end, and of a forwarder that \
          only copies.",
         &["all on one machine: only ratios are meaningful".to_owned()],
         vec![

@@ -1,4 +1,4 @@
-//! `sanloom reproduce iscsi-switch`: document 003, Figures 9 to 11, on this machine.
+//! `sanloom reproduce iscsi-switch`: the iSCSI switch paper, Figures 9 to 11, on this machine.
 //!
 //! The document's switch sat between machines with links of 1 Gb/s. Its experiment, the
 //! conventional path against the forwarding path over such links, is measured first; a link is a
@@ -257,7 +257,7 @@ fn assert_path(bed: &Bed, switch: &str, volume: &str, forward: bool) -> Result<(
 
 fn text(reproduced: &Reproduced) -> String {
     let Reproduced { behind, congestion_control, measured, numbers, no_stock_chain } = reproduced;
-    let mut text = String::from("Document 003: an iSCSI virtualization switch with a forwarding path\n");
+    let mut text = String::from("Chung, Lee and Chen (2007): an iSCSI virtualization switch with a forwarding path\n");
     let _ = write!(text, "Behind the switches: {behind}. TCP congestion control: {congestion_control}");
     if congestion_control.starts_with("bbr") {
         text += ", which paces what it sends: on loopback the pacing is measured \

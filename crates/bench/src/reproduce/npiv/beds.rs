@@ -1,4 +1,4 @@
-//! Runs on the test bed of document 000, and the constants of its switch.
+//! Runs on the test bed of the NPIV paper, and the constants of its switch.
 
 use crate::npiv_bed::{Bed, PER_PORT, PER_SWITCH, Sequence};
 use sanloom_fc::config::{Picos, Processor, ProcessorPriority, ProcessorSharing};

@@ -1,4 +1,4 @@
-//! Figures 8 to 11 of document 000, with our algorithm beside them.
+//! Figures 8 to 11 of the NPIV paper, with our algorithm beside them.
 
 use super::beds::{Runs, curve};
 use crate::npiv_bed::Sequence;

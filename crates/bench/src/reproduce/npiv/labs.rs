@@ -1,4 +1,4 @@
-//! Labs of the examples that go on where document 000 stops: virtual ports that do I/O, move, and
+//! Labs of the examples that go on where the NPIV paper stops: virtual ports that do I/O, move, and
 //! log in all at once.
 
 use sanloom_api::results::Results;

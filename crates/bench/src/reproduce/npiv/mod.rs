@@ -1,4 +1,4 @@
-//! `sanloom reproduce npiv`: document 000, section V.
+//! `sanloom reproduce npiv`: the NPIV paper, section V.
 
 mod beds;
 mod figures;
@@ -70,7 +70,7 @@ fn write(
     let width = output::width();
     let paragraphs: String = paragraphs(runs, further).iter().map(|text| wrap(text, width, 0) + "\n").collect();
     let mut text = format!(
-        "Document 000 (NPIV), section V: 255 virtual ports on each port of a switch\n{}\n\n{}\n{paragraphs}{}\n",
+        "Muknahallipatna and others, NPIV (2009), section V: 255 virtual ports on each port of a switch\n{}\n\n{}\n{paragraphs}{}\n",
         repeated(),
         verdict::table(judged, width),
         verdict::summary(judged),
@@ -113,7 +113,7 @@ fn page(runs: &Runs, judged: &[Verdict], further: &[Outcome], plots: &[Plot]) ->
     let text: String = paragraphs(runs, further).iter().map(|text| format!("<p>{}</p>\n", escape(text))).collect();
     plain_page(
         "Virtual ports and hard zoning, reproduced",
-        "Document 000, section V: three generator cards and a storage node at one switch, a zone for each virtual port, 255 \
+        "Muknahallipatna and others, NPIV (2009), section V: three generator cards and a storage node at one switch, a zone for each virtual port, 255 \
          virtual ports on each card.",
         &[verdict::summary(judged), repeated()],
         vec![

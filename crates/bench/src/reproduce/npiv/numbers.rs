@@ -1,4 +1,4 @@
-//! Numbers of document 000, section V, beside ours.
+//! Numbers of the NPIV paper, section V, beside ours.
 
 use super::super::verdict::{Kind, Verdict};
 use super::beds::{PER_COMPARISON_NS, Runs, UNEXPLAINED_MS, curve, fdisc_ms, find};

@@ -1,5 +1,5 @@
-//! `sanloom reproduce open-fcoe`: document 002, the report "FCoE VS FC" of EMC and Yahoo: an array
-//! of 150 disks over two paths of 8GFC.
+//! `sanloom reproduce open-fcoe`: the Open-FCoE slides, the report "FCoE VS FC" of EMC and Yahoo:
+//! an array of 150 disks over two paths of 8GFC.
 
 use super::verdict::{Kind, Verdict, sort_by_statement};
 use super::{About, SeededArgs};
@@ -336,7 +336,7 @@ pub fn run(args: &SeededArgs) -> Result<(), Failure> {
     let measured = CASES.into_iter().zip(measured).collect();
     let mut verdicts = judged(&measured);
     sort_by_statement(&mut verdicts);
-    let title = "Document 002 (Open-FCoE), report \"FCoE VS FC\": an array of 150 disks over two paths of 8GFC";
+    let title = "Deuskar, Open-FCoE (2011), report \"FCoE VS FC\": an array of 150 disks over two paths of 8GFC";
     let command = format!("sanloom reproduce open-fcoe --seed {}", args.seed);
     let note = "Its charts are lost, so the numbers are those of its text. The report lists the statements that are not checked.";
     let about = About { heading: "Open-FCoE's array, reproduced", title, note: Some(note), command };

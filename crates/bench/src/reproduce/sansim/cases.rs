@@ -1,4 +1,5 @@
-//! The fabric of document 001, Figure 8, with its failures, its loads, and variants of its model.
+//! The fabric of the SANSim paper, Figure 8, with its failures, its loads, and variants of its
+//! model.
 
 use sanloom_api::results::{HostResult, Results};
 use sanloom_console::exit::Failure;

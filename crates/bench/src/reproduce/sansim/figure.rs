@@ -1,4 +1,4 @@
-//! Figure 9 of document 001: throughput against offered load.
+//! Figure 9 of the SANSim paper: throughput against offered load.
 
 use super::cases::{Ask, Case, Measured, Setup};
 use sanloom_console::report::figure9::{Curve, Panel, PaperPoint};

@@ -1,4 +1,4 @@
-//! `sanloom reproduce sansim`: document 001, sections 3 and 4.
+//! `sanloom reproduce sansim`: the SANSim paper, sections 3 and 4.
 
 mod cases;
 mod figure;
@@ -107,7 +107,7 @@ fn write(
     }
     let width = output::width();
     let mut text = format!(
-        "Document 001 (SANSim), section 3: an initiator and a RAM disk on an arbitrated loop; section 4: core/edge fabric \
+        "Zhu and others, SANSim (2004), section 3: an initiator and a RAM disk on an arbitrated loop; section 4: core/edge fabric \
          with failing inter-switch links\n{UNIT} of 1000 × 1024 bytes, per server unless stated otherwise\n\n{}\n{}\
          The same cases of section 4 with other models\n\n{}\n{}\n",
         verdict::table(judged, width),
@@ -143,7 +143,7 @@ fn page(args: &Args, judged: &[Verdict], runs: &Runs<'_>, panels: &[figure9::Pan
     ]);
     plain_page(
         "SANSim's loop and core/edge fabric, reproduced",
-        "Document 001, section 3: an initiator and a RAM disk on an arbitrated loop. Section 4: eight servers, eight \
+        "Zhu and others, SANSim (2004), section 3: an initiator and a RAM disk on an arbitrated loop. Section 4: eight servers, eight \
          storage devices, four edge switches, one core, two inter-switch links per edge; none, one or two of them fail.",
         &[verdict::summary(judged), format!("{UNIT_IN_WORDS}, per server unless stated otherwise")],
         sections,

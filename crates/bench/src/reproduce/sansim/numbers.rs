@@ -1,5 +1,5 @@
-//! Numbers of document 001, section 4.2, with their kinds and tolerances, and the same numbers of
-//! other models.
+//! Numbers of the SANSim paper, section 4.2, with their kinds and tolerances, and the same numbers
+//! of other models.
 
 use super::super::verdict::{Kind, Verdict};
 use super::cases::{Ask, Case, Measured, Model, Setup};

@@ -1,4 +1,4 @@
-//! Document 001, section 3: Figures 4 to 7, an initiator and a RAM disk on an arbitrated loop.
+//! The SANSim paper, section 3: Figures 4 to 7, an initiator and a RAM disk on an arbitrated loop.
 
 use super::super::verdict::{Kind, Verdict};
 use super::UNIT;

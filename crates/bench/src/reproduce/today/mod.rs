@@ -1,4 +1,5 @@
-//! `sanloom reproduce today`: the comparison of document 004, section 4, with the rates of today.
+//! `sanloom reproduce today`: the comparison of the GUPFS report, section 4, with the rates of
+//! today.
 
 mod labs;
 
@@ -21,7 +22,7 @@ use std::sync::Arc;
 const SIZES_KIB: [u32; 5] = [4, 16, 64, 256, 1_024];
 
 const TITLE: &str = "One host and one array behind the fabrics of today: random reads";
-const NOTE: &str = "Document 004 compared the fabrics of 2003 and gives no numbers for this table. The host (preset \
+const NOTE: &str = "The GUPFS report compared the fabrics of 2003 and gives no numbers for this table. The host (preset \
                     server-2021, 32 cores) and the array (80 us for a request, 64 at once) are the same for all fabrics. \
                     Latency is that of one request at a time; throughput, processor time and the loaded latency are those \
                     of 32 in flight. The costs of the host are assumptions except those of TCP, see the preset. One \
@@ -202,7 +203,7 @@ fn write(args: &SeededArgs, folder: Option<&Path>, rows: &[Row]) -> Result<(), F
     let page = || {
         let command = format!("sanloom reproduce today --seed {}", args.seed);
         plain_page(
-            "The comparison of document 004 with the rates of today",
+            "The comparison of the GUPFS report with the rates of today",
             TITLE,
             &[summary(rows), NOTE.to_owned()],
             vec![

@@ -1,5 +1,5 @@
-//! `esxcli fcoe nic list` and `esxcli fcoe adapter list`: FCoE instances in the layout of ESX
-//! (document 002, verifying the configuration).
+//! `esxcli fcoe nic list` and `esxcli fcoe adapter list`: FCoE instances in the layout of ESX (the
+//! Open-FCoE slides, verifying the configuration).
 
 use super::fipvlan::ethernet_interfaces;
 use super::{RunFolder, print_json};

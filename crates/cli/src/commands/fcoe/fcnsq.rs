@@ -1,4 +1,4 @@
-//! `fcnsq`: name server queries through a host that is logged in (document 002, Open-FCoE).
+//! `fcnsq`: name server queries through a host that is logged in (the Open-FCoE slides).
 
 use super::{RunFolder, ask, fc_id, hex, print_json, wwn};
 use clap::ArgGroup;

@@ -1,4 +1,5 @@
-//! `fcoeadm`: FCoE instances, their targets, units and statistics, in the layout of document 002.
+//! `fcoeadm`: FCoE instances, their targets, units and statistics, in the layout of the Open-FCoE
+//! slides.
 
 use super::{MONITOR, RunFolder, ask, print_json, wwn};
 use clap::ArgGroup;
@@ -12,7 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// Help text of document 002, followed by a description of each option.
+/// Help text of the Open-FCoE slides, followed by a description of each option.
 const HELP: &str = concat!(
     "Version ",
     env!("CARGO_PKG_VERSION"),

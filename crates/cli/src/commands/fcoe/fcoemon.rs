@@ -1,5 +1,5 @@
 //! `fcoemon`: starts and stops FCoE instances according to the files of a folder and to requests of
-//! `fcoeadm` (document 002).
+//! `fcoeadm` (the Open-FCoE slides).
 //!
 //! ```text
 //!   cfg-IF exists, FCOE_ENABLE="yes"      ──▶ sanloom initiator --port IF …     file changes ──▶ stopped and restarted

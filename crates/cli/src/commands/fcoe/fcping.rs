@@ -1,4 +1,5 @@
-//! `fcping`: ECHO to a port (FC-LS), through a host that is logged in (document 002, Open-FCoE).
+//! `fcping`: ECHO to a port (FC-LS), through a host that is logged in (the Open-FCoE slides,
+//! Open-FCoE).
 
 use super::fcnsq::query_name;
 use super::{RunFolder, ask, fc_id, hex, print_json};

@@ -1,4 +1,4 @@
-//! `fipvlan`: discovery of the VLANs that carry FCoE, by port (document 002).
+//! `fipvlan`: discovery of the VLANs that carry FCoE, by port (the Open-FCoE slides).
 
 use super::{RunFolder, print_json};
 use sanloom_console::endpoint::PortName;
@@ -14,7 +14,7 @@ use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
 use std::thread::{self, ScopedJoinHandle};
 
-/// Help text of document 002, followed by the additional options.
+/// Help text of the Open-FCoE slides, followed by the additional options.
 const HELP: &str = "Usage: fipvlan [ options ] [ network interfaces ]
 Options:
 -a, --auto           Auto select Ethernet interfaces
@@ -155,7 +155,7 @@ impl Row {
     }
 }
 
-/// Formats the table in the layout of document 002.
+/// Formats the table in the layout of the Open-FCoE slides.
 fn table(rows: &[(&PortName, MacAddr, FoundVlan)]) -> String {
     let mut text = String::from("Fibre Channel Forwarders Discovered\ninterface       | VLAN | FCF MAC          \n");
     text += &"-".repeat(42);

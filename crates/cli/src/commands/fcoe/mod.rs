@@ -1,5 +1,5 @@
-//! The Open-FCoE tools (document 002) for hosts in user space. Each tool is a subcommand, and
-//! sanloom called by the tool's name runs it directly.
+//! The tools of the Open-FCoE slides, for hosts in user space. Each tool is a subcommand,
+//! and sanloom called by the tool's name runs it directly.
 //!
 //! | tool | function |
 //! |---|---|
@@ -151,8 +151,8 @@ fn fc_id(text: &str) -> Result<u32, String> {
 mod tests {
     use super::*;
 
-    /// The help pages of document 002, without the text that is cut off on the slide. Our additions
-    /// follow below.
+    /// The help pages of the Open-FCoE slides, without the text that is cut off on the slide. Our
+    /// additions follow below.
     #[test]
     fn help_begins_as_that_of_the_document() {
         use clap::CommandFactory;

@@ -436,8 +436,8 @@ fn the_comparison_of_today_has_every_fabric_and_size() {
     }
 }
 
-/// The page of document 004 has figures that say that the originals are lost, and the statements
-/// that are not checked.
+/// The page of the GUPFS report has figures that say that the originals are lost, and the
+/// statements that are not checked.
 #[test]
 fn the_page_of_gupfs_names_lost_figures_and_what_is_not_checked() {
     let bench = Bench::new("reproduce-gupfs");

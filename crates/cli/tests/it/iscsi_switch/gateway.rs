@@ -1,6 +1,6 @@
-//! The switch as an iSCSI-to-Fibre-Channel gateway (document 004). Its volumes are on LUNs that a
-//! host port of the instance reaches in a fabric, inside the process or over FCoE, alone or in one
-//! pool with iSCSI targets.
+//! The switch as an iSCSI-to-Fibre-Channel gateway (the GUPFS report). Its volumes are on LUNs that
+//! a host port of the instance reaches in a fabric, inside the process or over FCoE, alone or in
+//! one pool with iSCSI targets.
 
 use crate::iscsi::conformance;
 use crate::iscsi::relay;

@@ -10,7 +10,7 @@
 //! # Recipients
 //!
 //! A registration requires a session with the management server. It lasts until it is cleared or
-//! its port logs out of the fabric, because document 000 (NPIV) has virtual ports end the session
+//! its port logs out of the fabric, because the NPIV paper has virtual ports end the session
 //! as soon as they are registered.
 //!
 //! The standards do not zone link incidents. Here a port receives the incidents of its own F_Port

@@ -59,7 +59,7 @@ impl Management {
     /// Removes the state that lasts as long as the login with the management server: pending zone
     /// requests.
     ///
-    /// A registration for link incidents lasts longer, because document 000 (NPIV) has virtual
+    /// A registration for link incidents lasts longer, because the NPIV paper has virtual
     /// ports register in a session that they end at once.
     pub(super) fn end_session(&mut self, id: FcId) {
         self.zones.drop_requests(id);

@@ -297,7 +297,7 @@ fn a_registered_port_receives_a_report_when_an_isl_fails() {
     let (mut bed, id, _) = fabric(|_| {});
     let lirr = Els::Lirr { function: registration::ALWAYS, format: 0 };
     bed.send(0, 5, id, SERVER, Message::Els(Box::new(lirr)));
-    // The session ends, as in document 000, figure 6.
+    // The session ends, as in the NPIV paper, figure 6.
     bed.send(0, 5, id, SERVER, Message::Els(Box::new(Els::Logo(Logo { port_id: id, port_name: Wwpn(0xa) }))));
     bed.received.clear();
     bed.input(0, Input::Incident { port: 1, code: code::LOSS_OF_SIGNAL });

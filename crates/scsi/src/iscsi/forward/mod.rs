@@ -1,5 +1,5 @@
-//! Forwarding path of the iSCSI virtualization switch (document 003). READ and WRITE pass between
-//! the connection of a host and connections to back ends; only their headers are processed.
+//! Forwarding path of the iSCSI virtualization switch (the iSCSI switch paper). READ and WRITE pass
+//! between the connection of a host and connections to back ends; only their headers are processed.
 //! `live::iscsi` drives it.
 //!
 //! ```text

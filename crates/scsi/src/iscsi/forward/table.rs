@@ -68,8 +68,8 @@ pub(super) struct Entry {
     pub(super) tag: IoTag,
     pub(super) io: BlockIo,
     pub(super) claim: Claim,
-    /// One entry for each back-end command. The v-bit of document 003 is set where there is only
-    /// one.
+    /// One entry for each back-end command. The v-bit of the iSCSI switch paper is set where there
+    /// is only one.
     pub(super) parts: Vec<Part>,
     /// Index of the part whose data are due next.
     pub(super) current: usize,

@@ -1,4 +1,4 @@
-//! A host: request streams, queues, processor, buses and paths (document 001, section 2.2).
+//! A host: request streams, queues, processor, buses and paths (the SANSim paper, section 2.2).
 
 mod agenda;
 mod commands;

@@ -1,6 +1,6 @@
 //! Gateways: storage systems whose data are on other storage systems. The LUNs of a virtualization
-//! switch (document 003) are virtual disks; those of a gateway in front of Fibre Channel may be the
-//! LUNs of an array.
+//! switch (the iSCSI switch paper) are virtual disks; those of a gateway in front of Fibre Channel
+//! may be the LUNs of an array.
 //!
 //! ```text
 //!   host -> target::Session -> controller -> volume::Volumes -> sessions to back ends
