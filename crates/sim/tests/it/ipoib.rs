@@ -305,7 +305,9 @@ fn messages_of_a_connection_hold_whole_packets_of_ip() {
 #[test]
 fn a_capture_of_ipoib_changes_nothing() {
     for mode in [DATAGRAM, CONNECTED] {
-        let text = lab("4xSDR", mode, "", "size = \"16KiB\"\ndepth = 4\nread_share = 0.5");
+        let text = lab("4xSDR", mode, "", "size = \"16KiB\"\ndepth = 4\nread_share = 0.5")
+            .replace("duration = \"200ms\"", "duration = \"20ms\"")
+            .replace("warmup = \"50ms\"", "warmup = \"5ms\"");
         let lab = labs::lab(&text);
         let (_, watched) = captured::capture(&lab, &Plane::Infiniband, 0, Window::default());
         let mut plain = labs::run(&lab);
