@@ -168,7 +168,7 @@ pub(super) const ETHERNET: [Key; 10] = [
         path: "ethernet.peer",
         kind: Kind::Pattern,
         fallback: Fallback::Absent("`LINK.peer.sock` in the folder of `[live]`"),
-        meaning: "Path of the datagram socket at the other end: as many as links. For a stream: connect there instead of listening.",
+        meaning: "Path of the datagram socket at the other end: as many as links. For a stream: connect there instead of listening. For `packet`: name of the interface at the other end, if a host or another process of sanloom uses it.",
         example: "\"/run/san/server{1..4}.peer.sock\"",
         also: &["remote", "peer_path"],
     },

@@ -221,9 +221,10 @@ impl Adapter {
     pub fn poll_timeout(&self) -> Instant {
         let agent = self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout());
         let egress = &self.port.egress;
-        let own = [self.controller.poll_timeout(), agent, egress.expires(HOLD_TIME), egress.resumes()];
+        let port = [egress.expires(HOLD_TIME), egress.resumes(), self.port.repeats_pause()];
+        let own = [self.controller.poll_timeout(), agent].into_iter().chain(port);
         let hosts = self.hosts.iter().map(Host::poll_timeout);
-        own.into_iter().chain(hosts).flatten().fold(self.next_check, Instant::min)
+        own.chain(hosts).flatten().fold(self.next_check, Instant::min)
     }
 
     /// Runs expired timers of the machines.
@@ -245,6 +246,7 @@ impl Adapter {
     /// Sends pending frames. Returns true if more work can be done without waiting.
     pub fn send(&mut self, now: Instant) -> bool {
         self.pump(now);
+        self.pause_peer(now);
         self.port.egress.resume(now);
         self.port.flush(&mut self.pool);
         let late = self.port.egress.expire(now, HOLD_TIME, &mut self.pool);

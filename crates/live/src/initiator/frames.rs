@@ -5,6 +5,7 @@ use super::controller::{Controller, ControllerInput, ControllerOutput};
 use super::host::Leaving;
 use crate::capture::CapturePoint;
 use crate::frame::FrameBuf;
+use crate::lldp::Agent;
 use crate::sequence::{MESSAGE_FRAME_BYTES, cut};
 use crate::sys::batch::BATCH;
 use sanloom_fc::nport;
@@ -195,6 +196,16 @@ impl Adapter {
     pub(super) fn untagged_out(&mut self, now: Instant, frame: FrameBuf) {
         self.captures.record(now, CapturePoint::Ethernet(0), true, &frame);
         self.port.push(now, frame);
+    }
+
+    /// Pauses the lossless priorities of the peer while the receive buffer is filling up.
+    pub(super) fn pause_peer(&mut self, now: Instant) {
+        let Some(from) = self.agent.as_ref().map(Agent::mac) else { return };
+        let Some(pause) = self.port.pause(now, false) else { return };
+        let mut frame = self.pool.take();
+        frame.compose(&mut self.scratch, |out| pause.emit(from, out));
+        self.captures.record(now, CapturePoint::Ethernet(0), true, &frame);
+        self.port.egress.push_control(now, frame);
     }
 
     /// Answers an untagged request for the VLAN of a VN2VN segment. Returns true if the frame was

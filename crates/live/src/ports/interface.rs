@@ -19,6 +19,10 @@ const TAP_QUEUE_FRAMES: u32 = 16_384;
 /// Kernel receive buffer of a packet socket, in bytes.
 const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
 
+/// Part of the receive buffer at which it is taken to fill up, and from which it no longer is.
+const FILL_BEGINS: u32 = 8;
+const FILL_ENDS: u32 = 16;
+
 /// A tap interface: this machine is at one end, the switch at the other.
 #[derive(Debug)]
 pub struct Tap {
@@ -96,8 +100,9 @@ impl Tap {
     }
 }
 
-/// A packet socket on an interface. It cannot pause its peer, so frames that overflow the kernel's
-/// buffer are lost and counted.
+/// A packet socket on an interface. The kernel does not hold its peer back, so frames that overflow
+/// the kernel's buffer are lost and counted. [`fills_up`](Packet::fills_up) tells early enough that
+/// the peer must pause, where DCBX has agreed on that.
 #[derive(Debug)]
 pub struct Packet {
     socket: OwnedFd,
@@ -167,6 +172,14 @@ impl Packet {
     /// Number of frames that the kernel dropped because its buffer was full.
     pub fn kernel_drops(&self) -> u64 {
         self.kernel_drops
+    }
+
+    /// Returns whether the kernel's receive buffer is filling up. `was`: the last answer. The rest
+    /// of the buffer takes what the peer sends until it has read the pause.
+    pub fn fills_up(&self, was: bool) -> bool {
+        let memory = interface::receive_memory(self.socket.as_fd()).unwrap_or_default();
+        let part = if was { FILL_ENDS } else { FILL_BEGINS };
+        memory.used_bytes > memory.limit_bytes / part
     }
 
     /// Receives frames, see [`batch::receive`].

@@ -22,7 +22,8 @@ pub use stream::Stream;
 
 use crate::frame::{FrameBuf, Pool};
 use crate::poll::{Interest, Poller};
-use sanloom_scsi::time::Instant;
+use crate::sys::batch::BATCH;
+use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::pause::PriorityPause;
 use std::collections::BTreeMap;
 use std::fs;
@@ -139,6 +140,10 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
+/// Time after which the pause of a peer is repeated: half of 65,535 quanta of 512 bit times at 10
+/// Gb/s, the longest pause.
+const REPEAT: Span = Span::from_us(1_655);
+
 /// An Ethernet port.
 #[derive(Debug)]
 pub struct EthernetPort {
@@ -158,6 +163,10 @@ pub struct EthernetPort {
     pub pauses_received: u64,
     /// Frames by which this port has paused or resumed them at its peer.
     pub pauses_sent: u64,
+    /// The kernel's receive buffer is filling up, so the peer must pause.
+    fills_up: bool,
+    /// Time at which the pause of the peer is repeated, while it pauses.
+    repeats_pause: Option<Instant>,
     /// The last attempt to accept a peer has failed, because the process or the system has no
     /// descriptors or memory left.
     listener_paused: bool,
@@ -191,6 +200,8 @@ impl EthernetPort {
             drops: BTreeMap::new(),
             pauses_received: 0,
             pauses_sent: 0,
+            fills_up: false,
+            repeats_pause: None,
             listener_paused: false,
         }
     }
@@ -299,20 +310,27 @@ impl EthernetPort {
         descriptor(self) != before
     }
 
-    /// Receives at most [`BATCH`](crate::sys::batch::BATCH) frames into `buffers`. Returns their
+    /// Receives at most [`BATCH`] frames into `buffers`. Returns their
     /// number and a bit mask of frames that were too long.
     ///
     /// # Errors
     /// `WouldBlock` when no frame is available, and errors of the driver.
     pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
-        let (got, cut) = match &mut self.driver {
+        let received = match &mut self.driver {
             Driver::Datagram(driver) => driver.receive(buffers),
             Driver::Stream(driver) => driver.receive(buffers),
             Driver::Tap(driver) => driver.receive(buffers),
             Driver::Packet(driver) => driver.receive(buffers),
             Driver::Fcip(driver) => driver.receive(buffers),
             Driver::Closed => Err(io::ErrorKind::WouldBlock.into()),
-        }?;
+        };
+        // A batch that is not full has emptied the buffer.
+        let is_full = matches!(received, Ok((BATCH, _)));
+        self.fills_up = match &self.driver {
+            Driver::Packet(driver) if is_full && self.egress.lossless() != 0 => driver.fills_up(self.fills_up),
+            _ => false,
+        };
+        let (got, cut) = received?;
         self.received.frames += got as u64;
         self.received.bytes += buffers[..got].iter().map(|buffer| buffer.bytes().len() as u64).sum::<u64>();
         if cut != 0 {
@@ -373,6 +391,41 @@ impl EthernetPort {
                 }
             }
         }
+    }
+
+    /// Returns whether the peer pauses, or must, so that [`pause`](Self::pause) has work.
+    #[inline]
+    pub fn may_pause(&self) -> bool {
+        self.fills_up || self.repeats_pause.is_some()
+    }
+
+    /// Returns whether a pause of the lossless priorities of the peer begins, goes on or ends now,
+    /// with the frame that says so; `None` if none is due. `held`: the frames of the peer find a
+    /// full egress queue. Another reason is that the receive buffer is filling up.
+    pub fn pause(&mut self, now: Instant, held: bool) -> Option<PriorityPause> {
+        let priorities = self.egress.lossless();
+        let stops = (held || self.fills_up) && priorities != 0 && self.has_peer();
+        let is_due = match self.repeats_pause {
+            None => stops,
+            Some(repeat) => !stops || repeat <= now,
+        };
+        if !is_due {
+            return None;
+        }
+        self.repeats_pause = stops.then(|| now + REPEAT);
+        let is_sent = priorities != 0 && self.has_peer();
+        self.pauses_sent += u64::from(is_sent);
+        is_sent.then(|| PriorityPause::of(priorities, stops))
+    }
+
+    /// Time at which a pause of the peer is repeated.
+    pub fn repeats_pause(&self) -> Option<Instant> {
+        self.repeats_pause
+    }
+
+    /// Forgets that the peer pauses: the port is closed.
+    pub fn forget_pause(&mut self) {
+        (self.fills_up, self.repeats_pause) = (false, None);
     }
 
     /// Takes a frame of MAC control from the peer. Returns false if it is none that DCBX has agreed

@@ -13,13 +13,8 @@ use crate::ports::{Driver, EthernetPort, reason};
 use crate::sys::batch::BATCH;
 use sanloom_fc::fip::vlan::VlanResponder;
 use sanloom_scsi::time::{Instant, Span};
-use sanloom_wire::pause::PriorityPause;
 use std::io;
 use std::ops::{Index, IndexMut};
-
-/// Time after which the pause of a peer is repeated: half of 65,535 quanta of 512 bit times at 10
-/// Gb/s, the longest pause.
-const REPEAT: Span = Span::from_us(1_655);
 
 /// An Ethernet port and its users.
 #[derive(Debug)]
@@ -38,8 +33,6 @@ pub struct LivePort {
     pub vlans: Option<VlanResponder>,
     /// Number of full egress queues that hold the port back.
     pub held: u16,
-    /// Time at which the pause of the peer is repeated, while the port is held back.
-    pausing: Option<Instant>,
     /// The peer is present.
     pub light: bool,
     /// FCoE may be used, and the segments have been notified.
@@ -65,7 +58,6 @@ impl LivePort {
             tunnel: None,
             vlans: None,
             held: 0,
-            pausing: None,
             light: false,
             up: false,
             agent: None,
@@ -215,7 +207,7 @@ impl Ports {
         port.ethernet.name.clear();
         (port.link, port.agent, port.vlans) = (None, None, None);
         (port.light, port.up, port.ready) = (false, false, false);
-        port.pausing = None;
+        port.ethernet.forget_pause();
         port.ethernet.egress.configure(None);
         poller.forget(2 * number as u64);
         poller.forget(2 * number as u64 + 1);
@@ -292,35 +284,26 @@ impl Ports {
         }
     }
 
-    /// Pauses the lossless priorities of the peers of ports that are held back, repeats that before
-    /// the time is over, and ends it. Such ports are those among the ones that have changed.
+    /// Pauses the lossless priorities of the peers of ports that are held back or whose receive
+    /// buffers fill up, repeats that before the time is over, and ends it. Such ports are those
+    /// among the ones that have changed.
     pub fn pause_peers(&mut self, now: Instant, deadlines: &mut Deadlines) {
         for place in 0..self.changed.len() {
             let number = self.changed[place];
-            let port = &self.list[number];
-            let Some(from) = port.agent.as_ref().map(Agent::mac) else { continue };
-            let priorities = port.ethernet.egress.lossless();
-            let stops = port.held > 0 && priorities != 0 && port.light;
-            let is_due = match port.pausing {
-                None => stops,
-                Some(repeat) => !stops || repeat <= now,
-            };
-            if !is_due {
-                continue;
-            }
-            let frame = self.compose(|out| PriorityPause::of(priorities, stops).emit(from, out));
             let port = &mut self.list[number];
-            port.pausing = stops.then(|| now + REPEAT);
-            deadlines.update(Timer::Pause(number), port.pausing);
-            if port.light && priorities != 0 {
-                self.captures.record(now, CapturePoint::Ethernet(number), true, &frame);
-                port.ethernet.pauses_sent += 1;
-                port.ethernet.egress.push_control(now, frame);
-                if !port.ethernet.egress.blocked {
-                    port.ethernet.flush(&mut self.pool);
-                }
-            } else {
-                self.pool.give(frame);
+            let Some(from) = port.agent.as_ref().map(Agent::mac) else { continue };
+            let repeats = port.ethernet.repeats_pause();
+            let pause = port.ethernet.pause(now, port.held > 0);
+            if port.ethernet.repeats_pause() != repeats {
+                deadlines.update(Timer::Pause(number), port.ethernet.repeats_pause());
+            }
+            let Some(pause) = pause else { continue };
+            let frame = self.compose(|out| pause.emit(from, out));
+            self.captures.record(now, CapturePoint::Ethernet(number), true, &frame);
+            let port = &mut self.list[number];
+            port.ethernet.egress.push_control(now, frame);
+            if !port.ethernet.egress.blocked {
+                port.ethernet.flush(&mut self.pool);
             }
         }
     }
@@ -387,7 +370,7 @@ impl Ports {
             return None;
         }
         let received = port.receive(&mut self.spare);
-        if !port.ready {
+        if !port.ready || port.ethernet.may_pause() {
             self.mark(number);
         }
         received

@@ -151,8 +151,10 @@ impl Spread {
         pool.install(|| jobs.par_iter_mut().with_max_len(1).for_each(|(port, batch)| batch.receive(port, fabric)));
         // The order of the events, so that no port is always the first.
         used.sort_unstable_by_key(|batch| batch.place);
-        for batch in used.iter().filter(|batch| !batch.has_more) {
-            ports.mark(batch.port);
+        for batch in &used {
+            if !batch.has_more || ports[batch.port].ethernet.may_pause() {
+                ports.mark(batch.port);
+            }
         }
         used
     }

@@ -267,6 +267,31 @@ pub fn packet_count(socket: BorrowedFd<'_>) -> io::Result<PacketCount> {
     Ok(PacketCount { dropped: stats.tp_drops })
 }
 
+/// Receive buffer of a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReceiveMemory {
+    /// Memory of the queued frames, with the kernel's own, in bytes.
+    pub used_bytes: u32,
+    /// Limit of `used_bytes`; further frames are dropped.
+    pub limit_bytes: u32,
+}
+
+/// Returns how full the receive buffer of a socket is (SO_MEMINFO, since Linux 4.12).
+///
+/// # Errors
+/// When the kernel is older.
+pub fn receive_memory(socket: BorrowedFd<'_>) -> io::Result<ReceiveMemory> {
+    // SK_MEMINFO_VARS of the kernel's `uapi/linux/sock_diag.h`: the first is SK_MEMINFO_RMEM_ALLOC,
+    // the second SK_MEMINFO_RCVBUF.
+    let mut values = [0_u32; 9];
+    let mut len = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `values`.
+    check(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, (&raw mut values).cast(), &raw mut len)
+    })?;
+    Ok(ReceiveMemory { used_bytes: values[0], limit_bytes: values[1] })
+}
+
 /// Takes ownership of a descriptor that the parent process left open.
 ///
 /// # Errors

@@ -17,8 +17,8 @@ const LAB: &str = include_str!("../../../labs/array-150-disks.toml");
 /// The lab of two FCoE ports.
 const FCOE_LAB: &str = include_str!("../../../labs/fcoe-two-ports.toml");
 
-/// The disks of [`LAB`] and its random requests in [`FCOE_LAB`], whose forwarder and bus are no limit
-/// then.
+/// The disks of [`LAB`] and its random requests in [`FCOE_LAB`], whose forwarder and bus are no
+/// limit then.
 const DISKS_OVER_FCOE: [(&str, &str); 11] = [
     ("storage.array1.bus.clock", "10GHz"),
     ("storage.array1.disk", "savvio-10k4"),

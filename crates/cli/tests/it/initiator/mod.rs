@@ -6,6 +6,7 @@ mod by_name;
 mod descriptor;
 mod namespace;
 mod netns;
+mod pause;
 mod stations;
 mod taps;
 mod tools;

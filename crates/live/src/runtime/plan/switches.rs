@@ -245,13 +245,18 @@ pub(in crate::runtime) fn open(
     second: bool,
 ) -> Result<Driver, PortError> {
     let (own, peer) = lab_paths.sockets(name, ethernet, second);
-    let interface = ethernet.address.as_deref().unwrap_or_default();
+    let interface = match ethernet.carrier {
+        Carrier::Packet if second => ethernet.peer.as_ref().or(ethernet.address.as_ref()),
+        _ => ethernet.address.as_ref(),
+    };
+    let interface = interface.map_or("", String::as_str);
     Ok(match ethernet.carrier {
         Carrier::Datagram => Driver::Datagram(Datagram::bind(&own, &peer)?),
         Carrier::Stream if second || ethernet.peer.is_some() => Driver::Stream(Stream::connect(&peer)),
         Carrier::Stream => Driver::Stream(Stream::listen(&own)?),
-        Carrier::Tap => Driver::Tap(Tap::open(interface)?),
-        Carrier::Packet => Driver::Packet(Packet::open(interface)?),
+        Carrier::Tap if !second => Driver::Tap(Tap::open(interface)?),
+        // A process that does not own the tap uses it as an interface.
+        Carrier::Tap | Carrier::Packet => Driver::Packet(Packet::open(interface)?),
         Carrier::Descriptor => {
             let number = interface
                 .parse()
