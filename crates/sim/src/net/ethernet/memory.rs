@@ -4,9 +4,9 @@
 //! first to the reserve of the group, then to the shared pool while the group holds less than
 //! `alpha` times the free part of the pool, then to the headroom. A group that has passed the
 //! threshold pauses its sender. With the pause of whole links, all frames of a port are one group.
-//! A frame of another priority is charged to the shared pool, and admitted while its egress queue is
-//! below its own dynamic threshold (Choudhury and Hahne, Dynamic Queue Length Thresholds, IEEE/ACM
-//! Transactions on Networking 6, 1998).
+//! A frame of another priority is charged to the shared pool, and admitted while its egress queue
+//! is below its own dynamic threshold (Choudhury and Hahne, Dynamic Queue Length Thresholds,
+//! IEEE/ACM Transactions on Networking 6, 1998).
 
 use super::packet::PRIORITIES;
 
