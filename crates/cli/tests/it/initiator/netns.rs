@@ -62,7 +62,9 @@ has_no_instance() {
 /// `$sanloom`, and the folder of the bed as `$folder`.
 pub fn in_namespace(bed: &Bed, script: &str) -> String {
     std::fs::write(bed.path("script"), format!("{FUNCTIONS}{script}")).unwrap();
-    let arguments = ["-rnmpf", "--kill-child", "--mount-proc", "bash"];
+    // Root keeps its capabilities outside the namespace, for receive buffers above the usual limit.
+    let options = if rustix::process::geteuid().is_root() { "-nmpf" } else { "-rnmpf" };
+    let arguments = [options, "--kill-child", "--mount-proc", "bash"];
     let own = [bed.path("script"), SANLOOM.to_owned(), bed.path("")];
     let own: Vec<&str> = own.iter().map(|argument| argument.trim_end_matches('/')).collect();
     run("unshare", &[&arguments[..], &own].concat())
