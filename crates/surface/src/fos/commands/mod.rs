@@ -7,6 +7,7 @@ mod fabric;
 pub(crate) mod filters;
 mod options;
 pub(crate) mod ports;
+mod system;
 mod words;
 mod zones;
 
@@ -80,6 +81,8 @@ const COMMANDS: &[Entry] = &[
     Entry("creditrecovmode", "Set or print the recovery of credit", true, options::credit_recovery),
     Entry("date", "Print the date and time", false, fabric::date),
     Entry("defzone", "Set or print the default zone", true, zones::default_zone),
+    Entry("errdump", "Print the event log", false, system::error_dump),
+    Entry("errshow", "Print the event log, with an empty line after each event", false, system::error_show),
     Entry("fabricprincipal", "Set or print the principal selection", true, options::principal),
     Entry("fabricshow", "Print the switches of the fabric", false, fabric::fabric_show),
     Entry("help", "Print the commands", false, help),
@@ -98,6 +101,8 @@ const COMMANDS: &[Entry] = &[
     Entry("portstatsclear", "Reset the counters of ports", true, ports::clear),
     Entry("portstatsshow", "Print the counters of ports", false, ports::statistics),
     Entry("sensorshow", "Print the sensors", false, |_, _| Ok((String::new(), 0))),
+    Entry("switchdisable", "Disable the switch", true, system::disable),
+    Entry("switchenable", "Enable the switch", true, system::enable),
     Entry("switchname", "Set or print the name of the switch", true, fabric::switch_name),
     Entry("switchshow", "Print the state of the switch and its ports", false, ports::switch_show),
     Entry("timeout", "Set or print the idle time of a session", true, options::timeout),
