@@ -30,6 +30,8 @@ pub struct Reply {
     pub output: String,
     /// Exit status of the last command.
     pub status: u8,
+    /// Number of commands of the line that have failed.
+    pub failed: u32,
     /// The output ends with a question; the next line is its answer.
     pub asks: bool,
     /// The session ends.
@@ -174,10 +176,12 @@ impl Console {
             Some(question) => self.answered(now, line, question, fabric),
             None => (Reply::default(), words::commands(line, is_command)),
         };
+        reply.failed = u32::from(reply.status != 0);
         let mut commands = commands.into_iter();
         while let Some(command) = commands.next() {
             let next = self.piped(now, &command, fabric);
             reply.output += &next.output;
+            reply.failed += u32::from(next.status != 0);
             (reply.status, reply.asks, reply.ends) = (next.status, next.asks, next.ends);
             if reply.asks {
                 if let Some(question) = &mut self.question {
