@@ -478,6 +478,34 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_from_many_addresses_occupies_few_threads_and_the_others_are_refused_at_once() {
+        let (users, password) = Users::with_random_password().unwrap();
+        assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer));
+        // No password is hashed while the test holds the lock.
+        let held = users.hashing.lock().unwrap();
+        std::thread::scope(|scope| {
+            let guess = |address: u8| {
+                let users = &users;
+                scope.spawn(move || users.check(IpAddr::from([10, 0, 0, address]), "admin", "guess"))
+            };
+            let waiting: Vec<_> = (0..MAX_WAITING as u8).map(guess).collect();
+            while users.waiting.load(Ordering::Relaxed) < MAX_WAITING {
+                std::thread::yield_now();
+            }
+            for address in 100..200 {
+                assert_eq!(users.check(IpAddr::from([10, 0, 0, address]), "eve", "guess"), Err(Refused::Busy));
+            }
+            assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer), "a known password is not hashed");
+            drop(held);
+            for thread in waiting {
+                assert_eq!(thread.join().unwrap(), Err(Refused::Invalid));
+            }
+        });
+        assert_eq!(users.check(IpAddr::from([10, 0, 0, 250]), "eve", "guess"), Err(Refused::Invalid), "a place is free");
+        assert_eq!(users.lock().failures.len(), MAX_WAITING + 1, "a refusal without a hash counts no failure");
+    }
+
+    #[test]
     fn each_role_includes_those_before_it() {
         assert!(Role::View < Role::Operate && Role::Operate < Role::Administer);
         assert!(Role::ALL.iter().all(|role| Role::from_word(role.word()) == Some(*role)));
