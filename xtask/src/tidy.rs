@@ -147,6 +147,8 @@ fn every_example_says_what_it_shows_and_expects_something() {
     let is_trace = |path: &Path| path.starts_with(root().join("examples/traces"));
     let is_example = |path: &Path| path.starts_with(root().join("examples")) && !is_trace(path);
     for (path, text) in files().iter().filter(|(path, _)| is_example(path)) {
+        let text =
+            text.strip_prefix("#:schema ").and_then(|rest| rest.split_once('\n')).map_or(&**text, |(_, rest)| rest);
         if !text.starts_with("# ") {
             found.push(format!("{} does not begin with a comment", path.display()));
         }

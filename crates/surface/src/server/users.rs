@@ -501,7 +501,11 @@ mod tests {
                 assert_eq!(thread.join().unwrap(), Err(Refused::Invalid));
             }
         });
-        assert_eq!(users.check(IpAddr::from([10, 0, 0, 250]), "eve", "guess"), Err(Refused::Invalid), "a place is free");
+        assert_eq!(
+            users.check(IpAddr::from([10, 0, 0, 250]), "eve", "guess"),
+            Err(Refused::Invalid),
+            "a place is free"
+        );
         assert_eq!(users.lock().failures.len(), MAX_WAITING + 1, "a refusal without a hash counts no failure");
     }
 

@@ -155,9 +155,7 @@ fn the_event_log_on_the_page_is_filtered_by_its_address_paged_and_saved() {
     browser.wait("!location.search.includes('severity') && location.search.includes('switch=sw2')");
     browser.wait("document.body.innerText.includes('page 1 of 2')");
     assert_eq!(browser.eval(&format!("{cells}.length")), 100);
-    browser.eval(
-        "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Next page').click(); 0",
-    );
+    browser.eval("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Next page').click(); 0");
     browser.wait("location.search.includes('page.events=2') && document.body.innerText.includes('page 2 of 2')");
     // The file has all rows, not those of the page only.
     browser.eval(
