@@ -153,8 +153,8 @@ impl EventLog {
         self.origin_unix_s = Some(unix_s);
     }
 
-    /// Notes the ports with a link and the logins of a switch that was there before the log, so that
-    /// their end is an event. `ports`: number of ports of the switch.
+    /// Notes the ports with a link and the logins of a switch that was there before the log, so
+    /// that their end is an event. `ports`: number of ports of the switch.
     pub fn begin(&mut self, number: u16, machine: &FabricSwitch, ports: u16) {
         let with_link = (0..ports).filter(|port| machine.port_mode(*port) != PortMode::Down);
         self.up.extend(with_link.map(|port| (number, port)));

@@ -86,8 +86,8 @@ pub fn only_config(database: &ZoneDatabase, config: &str, enabled: Option<&str>)
 
 /// Returns the configuration in force in the fabric of `config`, which has or gets `zones`; `None`
 /// if none is. The configuration `all-fabrics` of an imported lab joins those of several fabrics.
-/// The ports of its zones tell the fabric; without any, the zones that only one joined configuration
-/// has do.
+/// The ports of its zones tell the fabric; without any, the zones that only one joined
+/// configuration has do.
 ///
 /// # Errors
 /// The joined zones do not show which configuration is in force there.
@@ -138,8 +138,8 @@ pub fn in_force(
     }
 }
 
-/// Configurations with their zones that may be those of `all-fabrics`: all their zones are in force,
-/// and no larger one has all of them.
+/// Configurations with their zones that may be those of `all-fabrics`: all their zones are in
+/// force, and no larger one has all of them.
 fn joined_configs<'d>(
     database: &'d ZoneDatabase,
     effective: &EffectiveZones,

@@ -330,8 +330,8 @@ impl Users {
         }
     }
 
-    /// As [`check`](Users::check). A wrong password becomes an event of the log. A refusal without a
-    /// hash is none, so the limit of wrong passwords also bounds the events.
+    /// As [`check`](Users::check). A wrong password becomes an event of the log. A refusal without
+    /// a hash is none, so the limit of wrong passwords also bounds the events.
     ///
     /// # Errors
     /// As [`check`](Users::check).
