@@ -23,7 +23,7 @@ def judged(tmp_path, command):
 
     def judge(checker, labs):
         for lab in labs:
-            (folder / lab.name).write_text(HEAD + lab.read_text())
+            (folder / lab.name).write_text(HEAD + re.sub(r"\A#:schema .*\n", "", lab.read_text()))
         program = pathlib.Path(sys.executable).parent / checker
         refused, output = set(), ""
         found = sorted(folder.iterdir())

@@ -145,8 +145,11 @@ fn the_test_support_is_a_dev_dependency_only() {
 fn every_example_says_what_it_shows_and_expects_something() {
     let mut found = Vec::new();
     let is_trace = |path: &Path| path.starts_with(root().join("examples/traces"));
-    let is_example = |path: &Path| path.starts_with(root().join("examples")) && !is_trace(path);
+    let is_toml = |path: &Path| path.extension().is_some_and(|ending| ending == "toml");
+    let is_example = |path: &Path| path.starts_with(root().join("examples")) && is_toml(path) && !is_trace(path);
     for (path, text) in files().iter().filter(|(path, _)| is_example(path)) {
+        let text =
+            text.strip_prefix("#:schema ").and_then(|rest| rest.split_once('\n')).map_or(&**text, |(_, rest)| rest);
         if !text.starts_with("# ") {
             found.push(format!("{} does not begin with a comment", path.display()));
         }

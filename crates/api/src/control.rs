@@ -16,6 +16,7 @@
 //! reads the metrics.
 
 use crate::apply::ApplyReport;
+use crate::event_log::ClientEvent;
 use crate::fcoe::{FcoeAnswer, FcoeRequest};
 use crate::view::build::{LiveWhich, Which};
 use crate::view::{PlaneWhich, View};
@@ -126,6 +127,21 @@ pub enum Request {
         /// Requested operation.
         #[serde(flatten)]
         action: VolumeAction,
+    },
+    /// Returns the events of the log after a sequence number. Reply: [`Answer::View`].
+    Events {
+        /// Sequence number of the last event that the client has; 0 for all.
+        #[serde(default)]
+        after: u64,
+    },
+    /// Adds an event that a management interface has seen to the log. Reply: [`Answer::Done`].
+    Log {
+        /// The switch of the interface; absent for an interface of the whole instance.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        switch: Option<String>,
+        /// The event.
+        #[serde(flatten)]
+        event: ClientEvent,
     },
     /// Returns metrics for monitoring. Reply: [`Answer::Metrics`].
     Metrics,

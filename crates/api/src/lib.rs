@@ -7,6 +7,7 @@
 //! - [`zoning`]: answers to questions about zones, and [`zone_database`]: the database that they
 //!   refer to.
 //! - [`control`]: requests to a running instance and its replies.
+//! - [`event_log`]: the events of an instance.
 //! - [`graph`]: the drawing of a lab, with positions.
 //! - [`metrics`]: formats of metrics.
 //! - [`json`]: reader of JSON.
@@ -19,6 +20,7 @@ mod variants;
 
 pub mod apply;
 pub mod control;
+pub mod event_log;
 pub mod fcoe;
 pub mod graph;
 pub mod inject;

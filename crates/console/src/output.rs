@@ -1,6 +1,7 @@
 //! Output to the terminal: results on standard output, everything else on standard error.
 
 use crate::exit::Failure;
+use crate::outputs::is_stdout;
 use crate::report::file::{self, WriteError};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::Path;
@@ -30,9 +31,9 @@ pub fn written(outcome: Result<(), WriteError>) -> Result<(), Failure> {
 /// it names.
 ///
 /// # Errors
-/// When more than one names `-`.
+/// When more than one names standard output.
 pub fn one_stdout(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
-    let names = |path: &Option<&Path>| *path == Some(Path::new("-"));
+    let names = |path: &Option<&Path>| is_stdout(*path);
     let both: Vec<&str> = outputs.iter().filter(|(_, path)| names(path)).map(|(option, _)| *option).collect();
     match both.split_last() {
         None | Some((_, [])) => Ok(()),

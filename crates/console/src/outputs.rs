@@ -329,9 +329,10 @@ fn file_number(path: &Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// True if a file name stands for standard output.
+/// True if a file name stands for standard output: `-`, or `/dev/stdout`, which may be a
+/// redirection to a file that a new file must not replace.
 pub fn is_stdout(path: Option<&Path>) -> bool {
-    path == Some(Path::new(STDOUT))
+    path.is_some_and(|path| path == Path::new(STDOUT) || path == Path::new("/dev/stdout"))
 }
 
 #[cfg(test)]

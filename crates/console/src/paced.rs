@@ -12,12 +12,12 @@ use sanloom_live::control::{Control, ControlRequest};
 use sanloom_sim::requests::{Effect, Requests};
 use sanloom_sim::run::{self, MAX_STEP_PS, Observer, Progress};
 use sanloom_sim::view::run_s;
-use sanloom_sim::world::World;
+use sanloom_sim::world::{World, operator};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Shortest wait for the real clock.
 const QUANTUM: Duration = Duration::from_millis(2);
@@ -117,6 +117,7 @@ impl<'c> Pacer<'c> {
     pub fn limit_ps(&mut self, world: &mut World) -> Option<u64> {
         if self.requests.is_none() {
             self.requests = Some(Requests::begin(world));
+            set_clock(world);
             self.origin = (Instant::now(), world.run_ps());
             if let Some(ready) = self.ready.take() {
                 ready();
@@ -277,6 +278,15 @@ fn log_request(request: &Request, at_s: f64) {
         },
         // The other requests are refused, or only read.
         _ => {}
+    }
+}
+
+/// Sets the time of day of the event log. From now on, it runs at the pace of the simulation.
+fn set_clock(world: &mut World) {
+    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let machine_s = world.net.now() as f64 / 1e12;
+    if let Some(operator) = operator::state_mut(world) {
+        operator.log.set_origin(unix_s - machine_s);
     }
 }
 

@@ -11,6 +11,10 @@ use crate::units::{self, Dimension};
 use sanloom_fc::config::{EthernetRate, InfinibandRate, LineRate};
 use std::fmt::Write;
 
+/// First line of a lab by which editors find its schema, the output of [`json_schema`] in a file
+/// beside the lab. Taplo, Tombi and "Even Better TOML" read it.
+pub const SCHEMA_LINE: &str = "#:schema sanloom.schema.json";
+
 /// Returns a JSON Schema (draft-07) of the lab file.
 pub fn json_schema() -> String {
     let sections: Vec<(String, Json)> = SECTIONS.iter().map(|def| (def.name.to_owned(), section(def))).collect();

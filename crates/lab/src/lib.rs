@@ -34,7 +34,7 @@ mod value;
 pub use amount::{parse_bound, parse_count};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use format::format;
-pub use json_schema::json_schema;
+pub use json_schema::{SCHEMA_LINE, json_schema};
 pub use overrides::Override;
 pub use reference::reference;
 pub use suggest::closest;

@@ -92,6 +92,8 @@ pub struct Options {
 /// workload has started. The observer may stop the run earlier.
 pub fn world_at(lab: &Arc<Lab>, at_ps: Option<u64>, observer: &mut dyn Observer) -> World {
     let mut world = World::new(lab.clone());
+    // The event log begins with the first login.
+    operator::permit(&mut world);
     let mut stopped = report(&mut world, observer, true);
     if !stopped {
         world.log_in();

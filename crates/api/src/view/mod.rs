@@ -7,6 +7,7 @@
 
 mod adapter;
 pub mod build;
+mod events;
 mod fabric;
 mod live;
 mod node;
@@ -15,6 +16,7 @@ mod port;
 mod zone;
 
 pub use adapter::{AdapterPortRow, AdapterRow, FdmiView};
+pub use events::{EventRow, EventsView, Severity};
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
 pub use live::{CaptureRow, CapturesView, CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
 pub use node::{Attachment, NodeKind, NodeRow, NodesView};
@@ -77,6 +79,8 @@ pub enum Table {
     Ports(PortsView),
     /// The ports of hosts and storage systems.
     Nodes(NodesView),
+    /// The event log.
+    Events(EventsView),
     /// The LUNs of a running instance.
     Luns(LunsView),
     /// Target port groups of a running instance.

@@ -75,6 +75,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Now { elapsed: start.elapsed(), unix_s }
     };
     let mut last = Reply::default();
+    let mut failed = 0_u32;
     let is_single = !args.commands.is_empty();
     let talks = !is_single && stdin().is_terminal();
     // Standard input also has the answers to the questions of the commands.
@@ -86,6 +87,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let Some(Ok(line)) = lines.next() else { break };
         last = console.line(now(), &line, &mut fabric);
         write(&last.output)?;
+        failed += last.failed;
         if is_single && !last.asks {
             break;
         }
@@ -97,9 +99,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
              the next line"
         )));
     }
-    match last.status {
-        0 => Ok(()),
-        _ => Err(Failure::usage(format_args!("the last command at {switch} has failed"))),
+    // A person has seen the failure, and may have mended it.
+    match (failed, talks) {
+        (0, _) | (_, true) => Ok(()),
+        (1, _) => Err(Failure::usage(format_args!("a command at {switch} has failed"))),
+        (failed, _) => Err(Failure::usage(format_args!("{failed} commands at {switch} have failed"))),
     }
 }
 

@@ -209,7 +209,7 @@ fn part(args: &Zones, fabric: Option<u16>, lab: &Loaded, new: Option<&ZoneDataba
     if let Some(config) = &args.config {
         if let Some(new) = new {
             let zones = new.defined.configs.get(config).cloned().unwrap_or_default();
-            let enabled = export::in_force(&database, config, &zones)
+            let enabled = export::in_force(lab, &database, config, &zones)
                 .map_err(|problem| Failure::usage(format!("{path}: {problem}")))?;
             return Ok(export::only_config(&database, config, enabled.as_deref()));
         }

@@ -9,7 +9,7 @@ use sanloom_console::report::file;
 use sanloom_lab::import::{Account, Choices, Note, NoteKind, Source};
 use sanloom_wire::Wwpn;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of `sanloom import`.
 #[derive(clap::Args, Debug)]
@@ -55,8 +55,11 @@ fn parse_node(text: &str) -> Result<(String, Vec<Wwpn>), String> {
 /// If a file cannot be read or written, or under `--strict`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--output", args.output.as_deref())])?;
+    // A link to a device or pipe is written in place, as the device itself.
+    let is_device = |path: &Path| std::fs::metadata(path).is_ok_and(|found| is_device(&found));
     if let Some(path) = args.output.as_deref().filter(|path| !args.force && !is_stdout(Some(path)))
-        && std::fs::symlink_metadata(path).is_ok_and(|found| !is_device(&found))
+        && std::fs::symlink_metadata(path).is_ok()
+        && !is_device(path)
     {
         let path = path.display();
         return Err(Failure::usage(format_args!("{path} exists; choose another name, or replace it with --force")));

@@ -76,6 +76,8 @@ enum What {
     /// The ports of hosts and storage systems: names, addresses, and the switch, loop or node at
     /// the other end of the cable
     Nodes,
+    /// The event log: links, logins, switches, zones, operators
+    Events,
     /// The LUNs of a running instance: medium, masks, reservations (with --live)
     Luns,
     /// Target port groups of a running instance, and their states (with --live)
@@ -210,6 +212,7 @@ impl What {
             What::Routes => Which::Routes,
             What::Ports => Which::Ports,
             What::Nodes => Which::Nodes,
+            What::Events => Which::Events,
             What::Luns => return ShowTable::Live(LiveWhich::Luns),
             What::Groups => return ShowTable::Live(LiveWhich::Groups),
             What::Counters => return ShowTable::Live(LiveWhich::Counters),

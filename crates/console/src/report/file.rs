@@ -4,6 +4,7 @@
 //! which is then renamed. Failures (full disk, closed pipe, missing folder) are reported as
 //! [`WriteError`], never as a panic.
 
+use crate::outputs::is_stdout;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ impl WriteError {
 /// unchanged.
 pub fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
     let failed = |doing| move |source| WriteError { path: path.to_owned(), doing, source };
-    if path == Path::new("-") {
+    if is_stdout(Some(path)) {
         return stdout(content);
     }
     if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {

@@ -209,7 +209,8 @@ impl Database {
         self.targets.remove(&id);
     }
 
-    fn name_of(&self, id: FcId) -> Option<Wwpn> {
+    /// Port name of an object.
+    pub(super) fn name_of(&self, id: FcId) -> Option<Wwpn> {
         self.entries.get(&id).map(|known| known.entry.port_name)
     }
 

@@ -368,6 +368,11 @@ impl Switch {
         self.logins.is_virtual(id)
     }
 
+    /// Port name of an N_Port_ID in the name server.
+    pub fn port_name_of(&self, id: FcId) -> Option<Wwpn> {
+        self.directory.objects.name_of(id)
+    }
+
     /// Mode of a port; `Down` for a port number that does not exist.
     pub fn port_mode(&self, port: u16) -> PortMode {
         self.logins.mode(port)

@@ -276,7 +276,9 @@ impl Finder<'_, '_> {
             refused[plane as usize] |= kind.is_none();
             kinds.extend(kind);
         }
-        for (refused, (reason, remedy)) in refused.into_iter().zip([ethernet::REFUSED, infiniband::REFUSED]) {
+        for (refused, (reason, remedy)) in
+            refused.into_iter().zip([ethernet::refused(trouble), infiniband::refused(trouble)])
+        {
             if refused {
                 self.sink.error(CONFLICT, &self.element.origin("kind"), reason, remedy);
             }

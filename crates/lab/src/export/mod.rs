@@ -8,6 +8,8 @@ mod fos;
 mod names;
 mod nxos;
 mod part;
+#[cfg(test)]
+mod part_tests;
 
 pub(crate) use names::is_name_on_switches;
 pub use names::{ExportNames, on_switches};

@@ -2,6 +2,8 @@
 
 use super::Inexpressible;
 use crate::import::ALL_FABRICS;
+use sanloom_fc::config::{Node, ZoneMember};
+use sanloom_fc::san::Lab;
 use sanloom_fc::zoning::{DefinedZones, EffectiveZones, MemberRef, ZoneDatabase, ZoneDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -82,39 +84,112 @@ pub fn only_config(database: &ZoneDatabase, config: &str, enabled: Option<&str>)
     ZoneDatabase { defined: Arc::new(defined), effective, default_zone: database.default_zone }
 }
 
-/// Returns the configuration in force in the fabric of `config`, which has or gets `zones`. The
-/// configuration `all-fabrics` of an imported lab joins those of several fabrics; zones in common
-/// tell which of them is in the same fabric.
+/// Returns the configuration in force in the fabric of `config`, which has or gets `zones`; `None`
+/// if none is. The configuration `all-fabrics` of an imported lab joins those of several fabrics.
+/// The ports of its zones tell the fabric; without any, the zones that only one joined
+/// configuration has do.
 ///
 /// # Errors
 /// The joined zones do not show which configuration is in force there.
-pub fn in_force(database: &ZoneDatabase, config: &str, zones: &[String]) -> Result<Option<String>, Inexpressible> {
+pub fn in_force(
+    lab: &Lab,
+    database: &ZoneDatabase,
+    config: &str,
+    zones: &[String],
+) -> Result<Option<String>, Inexpressible> {
     let Some(effective) = &database.effective else { return Ok(None) };
     if effective.name != ALL_FABRICS || config == ALL_FABRICS {
         return Ok(Some(effective.name.clone()));
     }
-    let all = &database.defined.configs;
-    let own: BTreeSet<&String> = zones.iter().chain(all.get(config).into_iter().flatten()).collect();
-    let joined: BTreeSet<&String> = effective.zones.iter().map(|zone| &zone.name).collect();
-    let is_joined = |zones: &[String]| !zones.is_empty() && zones.iter().all(|zone| joined.contains(zone));
-    // Among the joined configurations that share a zone, the largest one is that of the fabric.
-    let mut same_fabric: Vec<(&String, usize)> = Vec::new();
-    for (name, zones) in all {
-        if name != ALL_FABRICS && is_joined(zones) && zones.iter().any(|zone| own.contains(zone)) {
-            same_fabric.push((name, zones.len()));
+    let own: BTreeSet<&String> =
+        zones.iter().chain(database.defined.configs.get(config).into_iter().flatten()).collect();
+    let mut joined = joined_configs(database, effective);
+    let homes = Homes::of(lab);
+    let home: Vec<u16> = homes.of_zones(database, &own).into_iter().collect();
+    if let [home] = home[..] {
+        joined.retain(|(_, zones)| homes.of_zones(database, zones).contains(&home));
+        if joined.is_empty() {
+            return Ok(None);
         }
+    } else {
+        let exclusive = |at: usize, zone: &String| {
+            let mut others = joined.iter().enumerate().filter(|(other, _)| *other != at);
+            own.contains(zone) && !others.any(|(_, (_, zones))| zones.contains(zone))
+        };
+        let mut same: Vec<bool> =
+            (0..joined.len()).map(|at| joined[at].1.iter().any(|zone| exclusive(at, zone))).collect();
+        if !same.contains(&true) {
+            // All zones are common to several of them.
+            same = joined.iter().map(|(_, zones)| zones.iter().any(|zone| own.contains(*zone))).collect();
+        }
+        let mut same = same.into_iter();
+        joined.retain(|_| same.next().unwrap_or(false));
     }
-    let most = same_fabric.iter().map(|(_, zones)| *zones).max();
-    same_fabric.retain(|(_, zones)| Some(*zones) == most);
-    if same_fabric.len() > 1 {
-        same_fabric.retain(|(name, _)| *name == config);
+    if joined.len() > 1 {
+        joined.retain(|(name, _)| *name == config);
     }
-    match same_fabric[..] {
-        [(name, _)] => Ok(Some(name.clone())),
+    match &joined[..] {
+        [(name, _)] => Ok(Some((*name).clone())),
         _ => Err(Inexpressible {
             object: format!("configuration {config}"),
             reason: format!("is not in force, and `{ALL_FABRICS}` does not show which one is in its fabric"),
             remedy: "set `effective` in [zoning] to the configuration in force there".to_owned(),
         }),
+    }
+}
+
+/// Configurations with their zones that may be those of `all-fabrics`: all their zones are in
+/// force, and no larger one has all of them.
+fn joined_configs<'d>(
+    database: &'d ZoneDatabase,
+    effective: &EffectiveZones,
+) -> Vec<(&'d String, BTreeSet<&'d String>)> {
+    let joined: BTreeSet<&String> = effective.zones.iter().map(|zone| &zone.name).collect();
+    let all = database.defined.configs.iter().filter(|(name, zones)| *name != ALL_FABRICS && !zones.is_empty());
+    let all = all.filter(|(_, zones)| zones.iter().all(|zone| joined.contains(zone)));
+    let all: Vec<(&String, BTreeSet<&String>)> = all.map(|(name, zones)| (name, zones.iter().collect())).collect();
+    let is_largest =
+        |zones: &BTreeSet<&String>| !all.iter().any(|(_, other)| other.len() > zones.len() && zones.is_subset(other));
+    all.iter().filter(|(_, zones)| is_largest(zones)).cloned().collect()
+}
+
+/// Fabrics of the ports of a lab.
+struct Homes(BTreeMap<ZoneMember, u16>);
+
+impl Homes {
+    fn of(lab: &Lab) -> Homes {
+        let fabrics = lab.fabrics();
+        let mut homes = BTreeMap::new();
+        for link in &lab.links {
+            for (near, far) in [(0, 1), (1, 0)] {
+                let Node::Switch(switch) = link.ends[near].node else { continue };
+                let port = usize::from(link.ends[far].port);
+                let name = match link.ends[far].node {
+                    Node::Host(host) => lab.hosts[usize::from(host)].hbas.get(port).map(|hba| hba.wwpn),
+                    Node::Storage(storage) => lab.storage[usize::from(storage)].ports.get(port).map(|port| port.wwpn),
+                    Node::Switch(_) | Node::Loop(_) => None,
+                };
+                if let Some(name) = name {
+                    homes.insert(ZoneMember::PortName(name), fabrics[usize::from(switch)]);
+                }
+            }
+        }
+        Homes(homes)
+    }
+
+    /// Fabrics of the zones whose ports are in one fabric only. A zone with ports in several is one
+    /// of the same name in each, and tells nothing.
+    fn of_zones(&self, database: &ZoneDatabase, zones: &BTreeSet<&String>) -> BTreeSet<u16> {
+        let of_zone = |zone: &String| -> BTreeSet<u16> {
+            let Some(definition) = database.defined.zones.get(zone) else { return BTreeSet::new() };
+            let members = definition.members.iter().chain(&definition.principals);
+            let members = members.flat_map(|member| match member {
+                MemberRef::Member(member) => std::slice::from_ref(member),
+                MemberRef::Alias(alias) => database.defined.aliases.get(alias).map_or(&[][..], |alias| &alias[..]),
+            });
+            members.filter_map(|member| self.0.get(member)).copied().collect()
+        };
+        let sets: Vec<BTreeSet<u16>> = zones.iter().map(|zone| of_zone(zone)).collect();
+        sets.into_iter().filter(|set| set.len() == 1).flatten().collect()
     }
 }

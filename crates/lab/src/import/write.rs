@@ -115,6 +115,7 @@ impl Writer<'_> {
     }
 
     fn head(&mut self, sources: &[&str]) {
+        self.line(crate::SCHEMA_LINE);
         self.line("# Imported from the configuration of switches:");
         for source in sources {
             self.line(format!("# - {}", source.replace(char::is_control, " ")));

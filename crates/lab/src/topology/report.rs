@@ -184,7 +184,10 @@ impl Report {
         let hypervisors = hypervisors(lab);
         let permitted = &network.permitted;
         let has_path = |host: u16| permitted.ports_of_host(host).any(|port| !permitted.partners(port).is_empty());
-        let of_interest = (0..lab.hosts.len() as u16).filter(|h| judged.contains(h) || !hypervisors.contains(h));
+        // A router of IP passes on the packets of others, and needs no storage.
+        let routers = &lab.infiniband.ipoib.routers;
+        let needs_none = |host: &u16| hypervisors.contains(host) || routers.contains_key(host);
+        let of_interest = (0..lab.hosts.len() as u16).filter(|h| judged.contains(h) || !needs_none(h));
         let in_sessions: BTreeSet<u16> = both.keys().map(|(host, _)| *host).collect();
         let of_interest = of_interest.filter(|host| has_path(*host) || !in_sessions.contains(host));
         let (linked, pathless): (Vec<u16>, Vec<u16>) = of_interest.partition(|host| has_path(*host));

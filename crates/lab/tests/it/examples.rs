@@ -51,6 +51,8 @@ fn label(name: &str) -> String {
 fn every_example_loads_and_describes_its_purpose() {
     for (name, text) in examples() {
         let loaded = load(&name, &text);
+        let (schema, text) = text.split_once('\n').unwrap();
+        assert!(schema.starts_with("#:schema "), "{name} does not name its schema");
         assert!(text.starts_with("# "), "{name} does not begin with a comment");
         assert!(!loaded.lab.expectations.is_empty(), "{name} expects nothing");
         for warning in loaded.warnings {

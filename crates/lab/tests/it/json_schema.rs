@@ -179,3 +179,26 @@ fn a_lab_without_errors_satisfies_the_schema() {
         }
     }
 }
+
+#[test]
+fn every_example_names_the_schema_beside_it_by_which_an_editor_checks_it() {
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sanloom.schema.json");
+    if std::env::var_os("SANLOOM_BLESS").is_some() {
+        fs::write(&schema, sanloom_lab::json_schema()).unwrap();
+    }
+    let text = fs::read_to_string(&schema).unwrap();
+    assert_eq!(text, sanloom_lab::json_schema(), "SANLOOM_BLESS=1 cargo test -p sanloom-lab json_schema");
+    let schema = schema.canonicalize().unwrap();
+    let mut found = 0;
+    for folder in ["../../examples", "../../examples/large"] {
+        for path in labs(folder) {
+            let text = fs::read_to_string(&path).unwrap();
+            let line = text.lines().next().unwrap_or_default();
+            let named = line.strip_prefix("#:schema ").unwrap_or_else(|| panic!("{}: {line}", path.display()));
+            // Editors resolve the path from the folder of the lab.
+            assert_eq!(path.parent().unwrap().join(named).canonicalize().unwrap(), schema, "{}", path.display());
+            found += 1;
+        }
+    }
+    assert!(found > 140, "{found} examples");
+}

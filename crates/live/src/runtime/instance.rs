@@ -25,6 +25,7 @@ use crate::poll::Poller;
 use crate::request_trace::RequestTraces;
 use crate::state::StateStore;
 use crate::storage::port::At;
+use sanloom_api::event_log::EventLog;
 use sanloom_api::zone_requests::ZoneResult;
 use sanloom_fc::dcbx;
 use sanloom_fc::fabric::FibDelta;
@@ -62,6 +63,8 @@ pub struct Instance {
     pub zone_results: Vec<ZoneResult>,
     /// Recording of the inputs and outputs of the machines.
     pub recording: Recording,
+    /// The event log.
+    pub log: EventLog,
     /// Traces of the requests to storage systems.
     pub traces: RequestTraces,
     /// Threads that share the work of Ethernet ports.
@@ -85,6 +88,7 @@ impl Instance {
             deadlines: Deadlines::default(),
             zone_results: Vec::new(),
             recording: Recording::default(),
+            log: crate::runtime::events::log(),
             traces: RequestTraces::default(),
             spread: Spread::default(),
             released: Vec::new(),
@@ -137,6 +141,7 @@ impl Instance {
 
     fn drain_switch(&mut self, now: Instant, switch: usize) {
         while let Some(output) = self.fabric.switches[switch].machine.poll_output() {
+            self.log.output(now, self.lab_switches[switch], &self.fabric.switches[switch].machine, &output);
             match output {
                 fabric_switch::Output::Send { port, frame } => self.send_message(now, (switch, port), frame),
                 fabric_switch::Output::Fib(delta) => self.apply_fib(switch, &delta),

@@ -14,6 +14,7 @@
 //! is no longer read. A frame that is queued for longer than the hold time is dropped and counted.
 
 mod error;
+mod events;
 mod fabric;
 mod forward;
 mod instance;

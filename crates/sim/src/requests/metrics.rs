@@ -24,6 +24,9 @@ pub(super) fn text(world: &World) -> String {
     if let Table::Infiniband(table) = view::of_planes(world, PlaneWhich::Infiniband).table {
         infiniband(&mut sheet, &table.ports);
     }
+    let totals = operator::state(world).into_iter().flat_map(|operator| operator.log.totals());
+    let events = totals.map(|(severity, count)| (labels(&[("severity", severity.word())]), count));
+    sheet.counter("events", "Events of the log, by severity", events);
     let rules = operator::state(world).map(operator::Operator::rules).unwrap_or_default().rules;
     let injected = rules.iter().map(|rule| {
         (labels(&[("port", &rule.port), ("rule", &rule.id.to_string()), ("act", &rule.act)]), rule.injected)

@@ -100,6 +100,18 @@ impl Requests {
                 Ok(before) => Answer::View(View::new(&world.lab.name, view::run_s(world), Table::Injections(before))),
                 Err(reason) => Answer::failed(reason),
             },
+            Request::Events { after } => {
+                let table = Table::Events(view::events(world, after, None));
+                Answer::View(View::new(&world.lab.name, view::run_s(world), table))
+            }
+            Request::Log { switch, event } => {
+                let number = switch.and_then(|name| switch_named(world, &name).ok());
+                let now = machine_now(world);
+                if let Some(operator) = operator::state_mut(world) {
+                    operator.log.client(now, number, &event);
+                }
+                Answer::Done
+            }
             Request::Metrics => Answer::Metrics { text: metrics::text(world) },
             Request::Stop => match self.captures.end(world) {
                 files if files.is_empty() => Answer::Done,
@@ -137,7 +149,7 @@ impl Effect {
     pub fn of(request: &Request) -> Effect {
         match request {
             Request::Zone { action: ZoneAction::Show | ZoneAction::Preview { .. }, .. } => Effect::None,
-            Request::Show { .. } | Request::Metrics => Effect::None,
+            Request::Show { .. } | Request::Events { .. } | Request::Log { .. } | Request::Metrics => Effect::None,
             Request::Volume { action: VolumeAction::Show { .. } } => Effect::None,
             Request::Stop => Effect::Stop,
             _ => Effect::Changed,
@@ -168,6 +180,8 @@ fn refusal(request: &Request) -> &'static str {
         | Request::Zone { .. }
         | Request::Inject { .. }
         | Request::ClearInjections { .. }
+        | Request::Events { .. }
+        | Request::Log { .. }
         | Request::Metrics
         | Request::Stop => "the request is not known",
     }

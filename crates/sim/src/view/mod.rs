@@ -6,9 +6,9 @@ mod ports;
 
 pub use sanloom_api::view::build::Which;
 
-use crate::world::World;
+use crate::world::{World, operator};
 use sanloom_api::view::build::{Shown, SwitchSeen};
-use sanloom_api::view::{PlaneWhich, Table, View};
+use sanloom_api::view::{EventsView, PlaneWhich, Table, View};
 use sanloom_scsi::time::Instant;
 
 /// Returns a table of the current state of a world. `on` limits it to one switch of the lab, by
@@ -16,10 +16,20 @@ use sanloom_scsi::time::Instant;
 pub fn of(world: &World, which: Which, on: Option<u16>) -> View {
     let shown = shown(world, on);
     let table = shown.table(which).unwrap_or_else(|| match which {
+        Which::Events => Table::Events(events(world, 0, on)),
         Which::Nodes => Table::Nodes(nodes::nodes(world, &shown)),
         _ => Table::Ports(ports::ports(world, &shown)),
     });
     View::new(&world.lab.name, run_s(world), table)
+}
+
+/// Returns the events after a sequence number; `on` limits them to a switch of the lab, by index. A
+/// world has events from [`operator::permit`](crate::world::operator::permit) on.
+pub(crate) fn events(world: &World, after: u64, on: Option<u16>) -> EventsView {
+    let Some(operator) = operator::state(world) else { return EventsView::default() };
+    let since_start_s = since_start(world);
+    let seconds = |at: Instant| since_start_s(at.as_ns().saturating_mul(1_000));
+    operator.log.view(after, on, |switch| &world.lab.switches[usize::from(switch)].name, seconds)
 }
 
 /// Returns a table of the planes of a world.

@@ -242,6 +242,9 @@ impl ControlPlane {
         (config.services.zoning, config.database) = (committed.index(), committed);
         node.machine = FabricSwitch::new(env.instant(), config);
         node.up = true;
+        if let Some(operator) = &mut self.operator {
+            operator.log.switch_runs(env.instant(), switch, true);
+        }
         env.note(NoteKind::Switch { switch, up: true });
     }
 
@@ -256,6 +259,7 @@ impl ControlPlane {
         node.kept = Some(node.machine.zone_server().zones().clone());
         if let Some(operator) = &mut self.operator {
             operator.stopped(switch);
+            operator.log.switch_runs(env.instant(), switch, false);
         }
         node.processor = lab.switches[usize::from(switch)].processor.map(SwitchProcessor::new);
     }
@@ -268,6 +272,9 @@ impl ControlPlane {
 
     fn drain(&mut self, env: &mut Env<'_>, switch: u16, mut held: Option<&mut Held>) {
         while let Some(output) = self.switches[usize::from(switch)].machine.poll_output() {
+            if let Some(operator) = &mut self.operator {
+                operator.log.output(env.instant(), switch, &self.switches[usize::from(switch)].machine, &output);
+            }
             match output {
                 fabric_switch::Output::Send { port, frame } => match &mut held {
                     Some(held) => held.push((port, frame)),

@@ -4,11 +4,13 @@
 
 use super::{World, faults};
 use crate::net::injection::{Counts, Damage, Rule};
+use sanloom_api::event_log::EventLog;
 use sanloom_api::inject::{Direction, Matcher, RuleRow, RulesView};
 use sanloom_api::zone_requests::{SwitchZones, ZoneResult};
 use sanloom_fc::config::{FaultKind, Link, LinkEnd, Node};
 use sanloom_fc::fabric_switch::{Event, Input};
 use sanloom_fc::zoning::server::{ChangeFailure, ZoneChange};
+use sanloom_scsi::time::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,6 +26,8 @@ pub struct Operator {
     zones: Vec<SwitchZones>,
     ended: Vec<ZoneResult>,
     events: Vec<SwitchEvent>,
+    /// The event log. Times are those of the machines.
+    pub log: EventLog,
     /// Disabled ports: switch and port.
     disabled: BTreeSet<(u16, u16)>,
     injections: Vec<Injection>,
@@ -132,7 +136,11 @@ impl Operator {
 pub fn permit(world: &mut World) {
     let machines = world.control.switches.iter().map(|node| node.machine.zone_database().clone());
     let zones = machines.map(|database| SwitchZones::new(database, None)).collect();
-    world.control.operator = Some(Box::new(Operator { zones, ..Operator::default() }));
+    let mut log = EventLog::default();
+    for ((number, node), config) in (0..).zip(&world.control.switches).zip(&world.lab.switches) {
+        log.begin(number, &node.machine, config.ports);
+    }
+    world.control.operator = Some(Box::new(Operator { zones, log, ..Operator::default() }));
 }
 
 /// Returns the state of the requests; `None` if they are not permitted.
@@ -158,7 +166,9 @@ pub fn change_zones(world: &mut World, switch: u16, tag: u32, change: ZoneChange
 /// Disables or enables a port of a switch, at an end of a link. The link is dark while one of its
 /// ports is disabled, and while a fault keeps it down.
 pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enabled: bool) {
+    let at = Instant::from_ns(world.net.now() / 1_000);
     let Some(operator) = &mut world.control.operator else { return };
+    operator.log.port_enabled(at, (switch, port), enabled);
     let changes = match enabled {
         true => operator.disabled.remove(&(switch, port)),
         false => operator.disabled.insert((switch, port)),

@@ -356,6 +356,29 @@ pub const CHASSIS: &[Field] = &[
 /// `chassis/ha-status`.
 pub const HA_STATUS: &[Field] = &[number("active-cp", FIXED), truth("ha-enabled", FIXED)];
 
+const SEQUENCE: Field = number("sequence-number", "`events`: `sequence`");
+const STAMP: Field = text("time-stamp", "`events`: `unix_s`, in UTC");
+const MESSAGE: Field = text("message-id", "`events`: `id`");
+const FABRIC_ID: Field = number("fabric-id", "`switch`: `vf_id`, or 128");
+const LEVEL: Field = text("severity-level", "`events`: `severity`, in capital letters");
+const OF_SWITCH: Field = text("switch-user-friendly-name", "name in the lab, or the one that a client has given");
+const DESCRIPTION: Field = text("message-text", "`events`: `text`, with `count`");
+
+/// `logging/error-log`.
+pub const ERROR_LOG: &[Field] = &[SEQUENCE, STAMP, MESSAGE, FABRIC_ID, LEVEL, OF_SWITCH, DESCRIPTION];
+
+/// `logging/audit-log`.
+pub const AUDIT_LOG: &[Field] = &[
+    SEQUENCE,
+    STAMP,
+    MESSAGE,
+    FABRIC_ID,
+    LEVEL,
+    OF_SWITCH,
+    DESCRIPTION,
+    text("event-info", "`events`: `user`, or `operator`; only events with `audit`"),
+];
+
 /// `maps/system-resources`.
 pub const SYSTEM_RESOURCES: &[Field] = &[
     number("cpu-usage", "processor time of the process since its start, in percent of one processor"),

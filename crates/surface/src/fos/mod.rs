@@ -14,6 +14,7 @@ pub mod fault;
 mod fdmi;
 mod fields;
 pub mod json;
+mod logging;
 pub(crate) mod names;
 mod path;
 pub(crate) mod ports;
@@ -35,7 +36,7 @@ pub use settings::{Burst, Mode, Shared};
 use crate::Fabric;
 use crate::server::basic::basic;
 use crate::server::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use crate::server::users::{Refused, Role, Users};
+use crate::server::users::{Place, Refused, Role, Users};
 use crate::server::{Bytes, Interface, Peer};
 use fault::Fault;
 use path::{Address, Target};
@@ -124,7 +125,7 @@ impl Rest {
             }
             _ => {}
         }
-        let who = self.authorize(now, request.headers(), peer)?;
+        let who = self.authorize(now, request.headers(), peer, fabric)?;
         let method = request.method().clone();
         if self.mode.strict && method != Method::GET && who.role < Role::Operate {
             return Err(Fault::denied("the role of the user permits reading only"));
@@ -145,7 +146,7 @@ impl Rest {
         if request.method() != Method::POST {
             return Err(Fault::method());
         }
-        let (user, role) = self.credentials(request.headers(), peer, &["Custom_Basic", "Basic"])?;
+        let (user, role) = self.credentials(request.headers(), peer, &["Custom_Basic", "Basic"], fabric)?;
         let limit = match self.mode.strict {
             true => self.shared.max_sessions(),
             false => self.shared.max_sessions().max(settings::OPEN_SESSIONS),
@@ -181,28 +182,36 @@ impl Rest {
 
     /// User of a request: the owner of its session, or a user who sends a password with each
     /// request.
-    fn authorize(&mut self, now: Now, headers: &HeaderMap, peer: &Peer) -> Result<Who, Fault> {
+    fn authorize(&mut self, now: Now, headers: &HeaderMap, peer: &Peer, fabric: &mut dyn Fabric) -> Result<Who, Fault> {
         if let Some(token) = token(headers)
             && let Some(who) = self.sessions.find(now.elapsed, token)
         {
             return Ok(who);
         }
-        let (user, role) = self.credentials(headers, peer, &["Basic"])?;
+        let (user, role) = self.credentials(headers, peer, &["Basic"], fabric)?;
         let address = peer.address.ip().to_string();
         let session = format!("{}/basic/{user}/{address}", self.switch);
         Ok(Who { session, user, role, address, application: String::new() })
     }
 
-    fn credentials(&self, headers: &HeaderMap, peer: &Peer, schemes: &[&str]) -> Result<(String, Role), Fault> {
+    fn credentials(
+        &self,
+        headers: &HeaderMap,
+        peer: &Peer,
+        schemes: &[&str],
+        fabric: &mut dyn Fabric,
+    ) -> Result<(String, Role), Fault> {
         let invalid = || Fault::login("Invalid credentials");
         let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if value.split(' ').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("Custom_Auth")) {
             return Err(Fault { code: 20, ..Fault::login("Invalid auth-type") });
         }
         let (user, password) = basic(headers, schemes).ok_or_else(invalid)?;
-        match self.users.check(peer.address.ip(), &user, &password) {
+        let place = Place { switch: Some(&self.switch), interface: "REST" };
+        match self.users.check_at(fabric, &place, peer.address.ip(), &user, &password) {
             Ok(role) => Ok((user, role)),
             Err(Refused::Invalid) => Err(invalid()),
+            Err(Refused::Busy) => Err(Fault::unavailable()),
             Err(Refused::TooMany) => Err(Fault::login("Invalid credentials: too many wrong passwords; wait a minute")),
         }
     }

@@ -5,7 +5,9 @@ use super::fields::Field;
 use super::path::{Address, Target};
 use super::room::Room;
 use super::tree::{Content, Element};
-use super::{Call, MODULE_VERSION, Outcome, counters, fdmi, fields, names, ports, switches, system, zone_edits, zones};
+use super::{
+    Call, MODULE_VERSION, Outcome, counters, fdmi, fields, logging, names, ports, switches, system, zone_edits, zones,
+};
 use crate::server::http::{Method, StatusCode};
 use crate::server::users::Role;
 
@@ -104,6 +106,8 @@ pub const RESOURCES: &[Resource] = &[
     ),
     container("maps", "system-resources", fields::SYSTEM_RESOURCES, system::resources),
     container("maps", "switch-status-policy-report", fields::STATUS_POLICY, switches::status_policy),
+    list("logging", "error-log", &["sequence-number"], fields::ERROR_LOG, logging::error_log),
+    list("logging", "audit-log", &["sequence-number"], fields::AUDIT_LOG, logging::audit_log),
     container("time", "time-zone", fields::TIME_ZONE, switches::time_zone),
 ];
 

@@ -6,9 +6,10 @@ use crate::Fabric;
 use crate::server::users::Role;
 use crate::server::{Now, Peer};
 use sanloom_api::control::{Answer, ErrorKind, Request, RequestError, ShowTable, ZoneAction, ZoneClient};
+use sanloom_api::event_log::ClientEvent;
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{
-    FabricView, FdmiView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View,
+    EventsView, FabricView, FdmiView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View,
 };
 use sanloom_api::zoning::ZoneStatus;
 use std::net::IpAddr;
@@ -170,6 +171,16 @@ impl<'a> Room<'a> {
     /// Domains and ISLs of all switches of the instance.
     pub fn fabrics(&mut self) -> Result<FabricView, Fault> {
         table!(self.show(ShowTable::Fabric(Which::Fabric), false)?, Fabric)
+    }
+
+    /// Event log of the switch.
+    pub fn events(&mut self) -> Result<EventsView, Fault> {
+        table!(self.show(ShowTable::Fabric(Which::Events), true)?, Events)
+    }
+
+    /// Adds an event of this client to the log. The request does not depend on it.
+    pub fn log(&mut self, event: ClientEvent) {
+        let _ = self.ask(Request::Log { switch: Some(self.switch.clone()), event });
     }
 
     /// Paths from the switch.

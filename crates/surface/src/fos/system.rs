@@ -5,6 +5,7 @@ use super::ports::{self, Port};
 use super::room::Room;
 use super::tree::Element;
 use crate::server::process::Usage;
+use sanloom_api::event_log::ClientEvent;
 use sanloom_api::view::{Dark, SwitchRow};
 
 /// GET of `ha-status`. A switch has one control processor.
@@ -56,7 +57,9 @@ pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
         for port in all.iter().filter(|port| done.contains(&port.number)) {
             ports::set_enabled(room, port, true)?;
         }
-        room.shared.disabled().remove(&switch);
+        if room.shared.disabled().remove(&switch).is_some() {
+            log(room, true);
+        }
         return Ok(());
     }
     let mut outcome = Ok(());
@@ -68,7 +71,16 @@ pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
         done.insert(port.number);
     }
     room.shared.disabled().insert(switch, done);
+    if outcome.is_ok() {
+        log(room, false);
+    }
     outcome
+}
+
+/// Adds the change of the switch to the event log.
+fn log(room: &mut Room<'_>, enabled: bool) {
+    let (user, interface) = (room.who.user.clone(), room.interface.to_owned());
+    room.log(ClientEvent::SwitchEnabled { enabled, user, interface });
 }
 
 #[cfg(test)]

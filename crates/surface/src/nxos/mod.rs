@@ -24,7 +24,7 @@ use crate::fos::room::{Room, Who};
 use crate::fos::{Mode, Shared as Common};
 use crate::server::basic::basic;
 use crate::server::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use crate::server::users::{Refused, Users};
+use crate::server::users::{Place, Refused, Users};
 use crate::server::{Bytes, Interface, Now, Peer, text};
 use session::Session;
 use std::sync::Arc;
@@ -73,9 +73,11 @@ impl NxApi {
         };
         let refused = (StatusCode::UNAUTHORIZED, "401 Authorization Required");
         let (user, password) = basic(request.headers(), &["Basic"]).ok_or(refused)?;
-        let role = match self.users.check(peer.address.ip(), &user, &password) {
+        let place = Place { switch: Some(&self.switch), interface: "NX-API" };
+        let role = match self.users.check_at(fabric, &place, peer.address.ip(), &user, &password) {
             Ok(role) => role,
             Err(Refused::Invalid) => return Err(refused),
+            Err(Refused::Busy) => return Err((StatusCode::SERVICE_UNAVAILABLE, "503 Service Unavailable")),
             Err(Refused::TooMany) => {
                 return Err((StatusCode::UNAUTHORIZED, "401 Too many wrong passwords; wait a minute"));
             }

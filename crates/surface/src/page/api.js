@@ -23,6 +23,9 @@ export const show = (table, on) => get("show/" + table + (on ? "?switch=" + enco
 /** Number of rates that are kept for each port. */
 const KEPT = 120;
 
+/** Number of events that are kept: all that the log of the fabric holds. */
+const LOGGED = 2048;
+
 /** State of the fabric as the events tell it. Dispatches `state`, `rates`, `changed`, `log`, `connection`. */
 export class Store extends EventTarget {
   constructor() {
@@ -53,12 +56,12 @@ export class Store extends EventTarget {
       if (this.history.length > KEPT) this.history.shift();
     });
     this.on("log", (events) => {
-      const last = this.log.length ? this.log[this.log.length - 1].number : 0;
+      const last = this.log.length ? this.log[this.log.length - 1].sequence : 0;
       // A restarted server counts from 1.
-      if (events.length && events[events.length - 1].number < last) this.log = [];
-      const from = this.log.length ? this.log[this.log.length - 1].number : 0;
-      this.log.push(...events.filter((event) => event.number > from));
-      this.log = this.log.slice(-2000);
+      if (events.length && events[events.length - 1].sequence < last) this.log = [];
+      const from = this.log.length ? this.log[this.log.length - 1].sequence : 0;
+      this.log.push(...events.filter((event) => event.sequence > from));
+      this.log = this.log.slice(-LOGGED);
     });
     this.on("changed", () => {});
     this.on("down", () => this.connection(false));

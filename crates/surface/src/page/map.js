@@ -9,6 +9,40 @@ const CELL = 11;
 /** Marks that are drawn at most at any zoom. */
 const MARKS = 2000;
 
+/** Height of a line of text on the map, in pixels. */
+const LINE = 14;
+/** Places of a label along its line, as parts of its length, in the order of preference. */
+const PLACES = [0.5, 0.38, 0.62, 0.27, 0.73];
+
+/**
+ * Labels with their boxes. A label that would cover another one is placed aside, along its line or on
+ * the other side of it, or is left out: there is room after zooming.
+ */
+function placed(g, labels) {
+  const found = [];
+  // Boxes by the squares that they touch, so that each is compared with its neighbours only.
+  const squares = new Map();
+  const touched = ({ x, y, width, height }) => {
+    const keys = [];
+    for (let i = Math.floor(x / 64); i <= Math.floor((x + width) / 64); i += 1) for (let j = Math.floor(y / 64); j <= Math.floor((y + height) / 64); j += 1) keys.push(`${i} ${j}`);
+    return keys;
+  };
+  const meet = (one, other) => one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height;
+  for (const { text, colour, a, b } of labels) {
+    const width = g.measureText(text).width;
+    for (const [t, left] of PLACES.flatMap((t) => [[t, false], [t, true]])) {
+      const [x, y] = [a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t];
+      const box = { text, colour, x: left ? x - 4 - width : x + 4, y: y - LINE / 2, width, height: LINE };
+      const keys = touched(box);
+      if (keys.some((key) => squares.get(key)?.some((other) => meet(box, other)))) continue;
+      keys.forEach((key) => { if (!squares.has(key)) squares.set(key, []); squares.get(key).push(box); });
+      found.push(box);
+      break;
+    }
+  }
+  return found;
+}
+
 export class Map2d {
   /**
    * `named` gives the classes of a link or node that faults and findings name: fault, culprit,
@@ -205,6 +239,7 @@ export class Map2d {
       g.fillStyle = c.soft; g.textAlign = "left";
       g.fillText(fabric.label, Math.max(X(fabric.left) + 8, 4), Math.max(Y(fabric.top) + 12, 10));
     }
+    const labels = [];
     for (const cable of this.graph.cables) {
       const [a, b] = this.line(cable).map(([x, y]) => [X(x), Y(y)]);
       if (!seen(Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.abs(a[0] - b[0]) + 1, Math.abs(a[1] - b[1]) + 1) || (marks += 1) > MARKS) continue;
@@ -217,14 +252,11 @@ export class Map2d {
       g.beginPath(); g.moveTo(...a); g.lineTo(...b); g.stroke();
       g.setLineDash([]);
       if (k > 0.25 && this.store) { this.end(g, a, b, ends[0], c); this.end(g, b, a, ends[1], c); }
-      if (rate && k > 0.7) {
-        g.fillStyle = c.ink; g.textAlign = "left";
-        g.fillText(`${short(rate)}/s`, (a[0] + b[0]) / 2 + 4, (a[1] + b[1]) / 2);
-      } else if (cable.links.length > 1 && k > 0.7) {
-        g.fillStyle = c.soft; g.textAlign = "left";
-        g.fillText(`${cable.links.length}`, (a[0] + b[0]) / 2 + 4, (a[1] + b[1]) / 2);
-      }
+      if (k > 0.7 && (rate || cable.links.length > 1)) labels.push({ text: rate ? `${short(rate)}/s` : `${cable.links.length}`, colour: rate ? c.ink : c.soft, a, b });
     }
+    this.canvas.labels = placed(g, labels);
+    g.textAlign = "left";
+    for (const label of this.canvas.labels) { g.fillStyle = label.colour; g.fillText(label.text, label.x, label.y + label.height / 2); }
     this.graph.shapes.forEach((shape) => {
       const [w, h] = [shape.width * k, shape.height * k];
       const [x, y] = [X(shape.x) - w / 2, Y(shape.y) - h / 2];

@@ -165,6 +165,6 @@ function overview(app, [run, other]) {
     el("div", { class: "beside" }, section("Map", el("p", { class: "note" }, "Redder and thicker links are busier."), map.canvas), section(other ? "Comparison" : "Totals", table("Totals", Object.keys(compared[0]), compared))),
     section("Links at this time", busy),
     section("Findings", run.findings.length ? el("ul", {}, run.findings.map((finding) => el("li", {}, el("strong", {}, finding.title), ` ${finding.detail} ${finding.remedy}`))) : el("p", { class: "note" }, "The run has no findings.")),
-    section("Events", table("Events of the run", ["at_s", "what", "kind"], run.events.map((event) => ({ at_s: event.at_s, what: event.what, kind: event.kind })))),
+    section("Events", table("Events of the run", ["at_s", "what", "kind"], run.events.map((event) => ({ at_s: event.at_s, what: event.what, kind: event.kind })), { paged: 100 })),
   ];
 }

@@ -30,6 +30,7 @@ function kept(title, state) {
   const params = new URLSearchParams(location.search);
   const sort = params.get(`sort.${slug(title)}`);
   if (sort && state.by === undefined) [state.by, state.down] = [sort.replace(/^-/, ""), sort.startsWith("-")];
+  state.page ??= Math.max(Number.parseInt(params.get(`page.${slug(title)}`) ?? "1", 10) || 1, 1) - 1;
   state.filter ??= params.get(`filter.${slug(title)}`) ?? "";
   return state;
 }
@@ -40,6 +41,7 @@ function keep(title, state) {
   const set = (name, value) => (value ? params.set(name, value) : params.delete(name));
   set(`sort.${slug(title)}`, state.by && `${state.down ? "-" : ""}${state.by}`);
   set(`filter.${slug(title)}`, state.filter);
+  set(`page.${slug(title)}`, state.page ? String(state.page + 1) : "");
   history.replaceState(null, "", "?" + params);
 }
 
@@ -47,16 +49,21 @@ function keep(title, state) {
  * @param {string} title caption and name of the file
  * @param {string[]} columns
  * @param {object[]} rows
- * @param {{links?: string[], classes?: (row: object) => string, open?: (row: object) => void, state?: object}} options
+ * @param {{links?: string[], classes?: (row: object) => string, open?: (row: object) => void, state?: object, paged?: number}} options
  */
 export function table(title, columns, rows, options = {}) {
   const links = new Set(options.links ?? []);
   const state = kept(title, options.state ?? {});
-  let drawn = DRAWN;
+  // Pages of `options.paged` rows, or the first rows and those that the reader asks for.
+  const size = options.paged;
+  let drawn = size ?? DRAWN;
   const body = el("tbody");
   const count = el("span", { class: "soft" });
   const more = el("button", { type: "button", click: () => { drawn += 10 * DRAWN; draw(); } }, "Show more rows");
-  const filter = el("input", { type: "search", value: state.filter ?? "", "aria-label": `Filter of ${title}`, input: () => { state.filter = filter.value; keep(title, state); draw(); } });
+  const turn = (by) => { state.page += by; keep(title, state); draw(); };
+  const back = el("button", { type: "button", click: () => turn(-1) }, "Previous page");
+  const forward = el("button", { type: "button", click: () => turn(1) }, "Next page");
+  const filter = el("input", { type: "search", value: state.filter ?? "", "aria-label": `Filter of ${title}`, input: () => { state.filter = filter.value; state.page = 0; keep(title, state); draw(); } });
   const heads = columns.map((column) => el("th", { scope: "col" }, el("button", { type: "button", click: () => {
     state.down = state.by === column ? !state.down : false;
     state.by = column;
@@ -79,18 +86,25 @@ export function table(title, columns, rows, options = {}) {
       else head.removeAttribute("aria-sort");
     });
     const focused = body.contains(document.activeElement) ? cellPlace(document.activeElement) : null;
-    put(body, ...found.slice(0, drawn).map((row, r) => el("tr", {}, columns.map((column, c) => {
+    const pages = size ? Math.max(Math.ceil(found.length / size), 1) : 1;
+    state.page = size ? Math.min(Math.max(state.page, 0), pages - 1) : 0;
+    const first = size ? state.page * size : 0;
+    put(body, ...found.slice(first, first + drawn).map((row, r) => el("tr", {}, columns.map((column, c) => {
       const value = row[column];
       const shown = text(value);
       const content = links.has(column) && shown ? object(shown) : shown;
       return el("td", { tabindex: r === 0 && c === 0 ? 0 : -1, class: [typeof value === "number" ? "n" : "", options.classes?.(row, column) ?? ""].join(" ").trim() || null }, content);
     }))));
     count.textContent = found.length === rows.length ? `${rows.length} rows` : `${found.length} of ${rows.length} rows`;
-    more.hidden = found.length <= drawn;
+    if (size) count.textContent += `, page ${state.page + 1} of ${pages}`;
+    more.hidden = size !== undefined || found.length <= drawn;
+    back.hidden = forward.hidden = size === undefined || pages === 1;
+    back.disabled = state.page === 0;
+    forward.disabled = state.page === pages - 1;
     if (focused) body.rows[focused.row]?.cells[focused.cell]?.focus();
   }
   draw();
-  const bar = el("div", { class: "bar" }, el("label", {}, "Filter ", filter), count, el("button", { type: "button", click: () => download(`${title.replaceAll(/[^\w.-]+/g, "-")}.csv`, "text/csv", csv(columns, chosen())) }, "CSV"), more);
+  const bar = el("div", { class: "bar" }, el("label", {}, "Filter ", filter), count, el("button", { type: "button", click: () => download(`${title.replaceAll(/[^\w.-]+/g, "-")}.csv`, "text/csv", csv(columns, chosen())) }, "CSV"), back, forward, more);
   const node = el("div", {}, bar, el("div", { class: "scroll" }, grid));
   node.update = (next) => { rows = next; draw(); };
   return node;

@@ -6,18 +6,32 @@ import { Map2d } from "./map.js";
 import { BAD, worse } from "./status.js";
 import { table } from "./table.js";
 
-const time = (event) => new Date(event.at_unix_s * 1000).toISOString().replace("T", " ").slice(0, 19);
+const time = (event) => new Date((event.unix_s ?? 0) * 1000).toISOString().replace("T", " ").slice(0, 19);
+const EVENT_COLUMNS = ["time", "severity", "switch", "port", "message", "user", "event", "times"];
+/** Severities, the most severe first. */
+const SEVERITIES = ["critical", "error", "warning", "info"];
 
-/** Table of events, newest first. */
-function eventTable(app, most) {
-  const rows = () => app.store.log.slice(-most).reverse().map((event) => ({ time: time(event), object: event.object, event: event.text, fault: event.fault ? "fault" : "" }));
-  const grid = table("Events", ["time", "object", "event", "fault"], rows(), { links: ["object"], classes: (row, column) => (column === "fault" && row.fault ? "down" : "") });
+/** Row of an event in a table. */
+const eventRow = (event) => ({ time: time(event), severity: event.severity, switch: event.switch, port: event.port, message: event.id, user: event.user, event: event.text, times: event.count });
+
+/** Table of the events that `keep` chooses, newest first. `most`: number of them. */
+function eventTable(app, most, keep = () => true, options = {}) {
+  const rows = () => app.store.log.filter(keep).slice(-most).reverse().map(eventRow);
+  const grid = table("Events", EVENT_COLUMNS, rows(), { links: ["switch", "port"], classes: (row, column) => (column === "severity" && row.severity !== "info" ? (row.severity === "warning" ? "warned" : "down") : ""), ...options });
   app.on("log", () => grid.update(rows()));
   return grid;
 }
 
+/** The event log, in pages. The address of the page holds the switch, the least severity and the page. */
 export function events(app) {
-  return section("Events", el("p", { class: "note" }, "Changes of ports and zones since the first page was opened. Times are UTC."), eventTable(app, 2000));
+  const chosen = (name) => app.params().get(name) ?? "";
+  const change = (name) => (event) => { app.set({ [name]: event.target.value, "page.events": null }); app.again(); };
+  const select = (label, name, options) => el("label", {}, `${label} `, el("select", { name, "aria-label": label, change: change(name) }, options.map(([value, text]) => el("option", { value, selected: value === chosen(name) }, text))));
+  const switches = [...new Set([...app.graph.shapes.filter((shape) => shape.kind === "switch").flatMap((shape) => shape.members ?? [shape.label]), chosen("switch")])].filter(Boolean);
+  const least = SEVERITIES.indexOf(chosen("severity"));
+  const keep = (event) => (!chosen("switch") || event.switch === chosen("switch")) && (least < 0 || SEVERITIES.indexOf(event.severity) <= least);
+  const bar = el("div", { class: "bar" }, select("Switch", "switch", [["", "all"], ...switches.map((name) => [name, name])]), select("Severity", "severity", [["", "all"], ...SEVERITIES.slice(0, -1).map((word) => [word, word === "critical" ? word : `${word} or worse`])]));
+  return section("Events", el("p", { class: "note" }, "The event log of the fabric, newest first. Times are UTC."), bar, eventTable(app, Infinity, keep, { paged: 100 }));
 }
 
 /** Node of a port name such as sw1:3. */
@@ -291,10 +305,8 @@ export function objectView(app) {
     if (shape.kind === "storage") parts.push(section("LUNs", tableOf(app, "luns", (row) => (members ?? [node]).includes(row.storage))));
     if (shape.kind !== "switch" && links.some((link) => !planesOf([link]).length)) parts.push(section("Ports", tableOf(app, "nodes", (row) => (members ?? [node]).includes(row.node))));
   }
-  const related = (event) => event.object === name || nodeOf(event.object) === name;
-  const rows = () => app.store.log.filter(related).reverse().map((event) => ({ time: time(event), object: event.object, event: event.text }));
-  const log = table("Events", ["time", "object", "event"], rows(), { links: ["object"] });
-  app.on("log", () => log.update(rows()));
+  const related = (event) => event.port === name || event.switch === name;
+  const log = eventTable(app, Infinity, related);
   parts.push(section("Events", log));
   return el("div", {}, parts);
 }

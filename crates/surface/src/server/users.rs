@@ -1,9 +1,12 @@
 //! Users and their roles: [`Users`].
 
+use crate::Fabric;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use argon2::{Argon2, Params};
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
+use sanloom_api::control::Request;
+use sanloom_api::event_log::ClientEvent;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,6 +15,7 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
@@ -26,6 +30,9 @@ const MAX_COUNTED: usize = 1_024;
 const REMEMBERED: Duration = Duration::from_secs(300);
 /// Maximum number of remembered passwords.
 const MAX_REMEMBERED: usize = 32;
+/// Maximum number of passwords that are hashed or wait for it. Each occupies a thread of a server,
+/// and the other threads go on to serve clients that have logged in.
+const MAX_WAITING: usize = super::workers::THREADS - 1;
 /// Longest password that is hashed.
 const MAX_PASSWORD: usize = 1_024;
 
@@ -72,6 +79,17 @@ pub enum Refused {
     Invalid,
     /// Too many wrong passwords from this address.
     TooMany,
+    /// Too many passwords wait to be hashed.
+    Busy,
+}
+
+/// Place of a login, for the event log.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The switch; `None` for the whole instance.
+    pub switch: Option<&'a str>,
+    /// Interface, for example `REST`.
+    pub interface: &'a str,
 }
 
 struct User {
@@ -92,6 +110,8 @@ pub struct Users {
     guard: Mutex<Guard>,
     /// Held while a password is hashed: one hash at a time bounds the memory.
     hashing: Mutex<()>,
+    /// Passwords that are hashed or wait for it.
+    waiting: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -144,6 +164,7 @@ impl Users {
             key: random()?,
             guard: Mutex::default(),
             hashing: Mutex::new(()),
+            waiting: AtomicUsize::new(0),
         })
     }
 
@@ -282,7 +303,15 @@ impl Users {
         if password.len() > MAX_PASSWORD {
             return Err(Refused::Invalid);
         }
+        if self.lock().is_blocked(from) {
+            return Err(Refused::TooMany);
+        }
+        let _place = Waiting::enter(&self.waiting).ok_or(Refused::Busy)?;
         let _hashing = self.hashing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Requests before this one may have had the same password, or wrong ones.
+        if let Some(role) = self.lock().recall(&fingerprint) {
+            return Ok(role);
+        }
         if self.lock().is_blocked(from) {
             return Err(Refused::TooMany);
         }
@@ -301,6 +330,29 @@ impl Users {
         }
     }
 
+    /// As [`check`](Users::check). A wrong password becomes an event of the log. A refusal without
+    /// a hash is none, so the limit of wrong passwords also bounds the events.
+    ///
+    /// # Errors
+    /// As [`check`](Users::check).
+    pub fn check_at(
+        &self,
+        fabric: &mut dyn Fabric,
+        place: &Place<'_>,
+        from: IpAddr,
+        name: &str,
+        password: &str,
+    ) -> Result<Role, Refused> {
+        let checked = self.check(from, name, password);
+        if checked == Err(Refused::Invalid) {
+            let [user, address, interface] = [name, &from.to_string(), place.interface].map(str::to_owned);
+            let event = ClientEvent::LoginFailed { user, address, interface };
+            // The refusal does not depend on the log.
+            let _ = fabric.ask(Request::Log { switch: place.switch.map(str::to_owned), event });
+        }
+        checked
+    }
+
     fn fingerprint(&self, name: &str, password: &str) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(self.key);
@@ -308,6 +360,22 @@ impl Users {
         hasher.update(name);
         hasher.update(password);
         hasher.finalize().into()
+    }
+}
+
+/// A place in the queue of the passwords that are hashed.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Waiting<'_> {
+    fn enter(count: &AtomicUsize) -> Option<Waiting<'_>> {
+        let place = Waiting(count);
+        (count.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(place)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -407,6 +475,38 @@ mod tests {
         // The password that was right before, and another address.
         assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer));
         assert_eq!(users.check("127.0.0.2".parse().unwrap(), "admin", "guess"), Err(Refused::Invalid));
+    }
+
+    #[test]
+    fn a_flood_from_many_addresses_occupies_few_threads_and_the_others_are_refused_at_once() {
+        let (users, password) = Users::with_random_password().unwrap();
+        assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer));
+        // No password is hashed while the test holds the lock.
+        let held = users.hashing.lock().unwrap();
+        std::thread::scope(|scope| {
+            let guess = |address: u8| {
+                let users = &users;
+                scope.spawn(move || users.check(IpAddr::from([10, 0, 0, address]), "admin", "guess"))
+            };
+            let waiting: Vec<_> = (0..MAX_WAITING as u8).map(guess).collect();
+            while users.waiting.load(Ordering::Relaxed) < MAX_WAITING {
+                std::thread::yield_now();
+            }
+            for address in 100..200 {
+                assert_eq!(users.check(IpAddr::from([10, 0, 0, address]), "eve", "guess"), Err(Refused::Busy));
+            }
+            assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer), "a known password is not hashed");
+            drop(held);
+            for thread in waiting {
+                assert_eq!(thread.join().unwrap(), Err(Refused::Invalid));
+            }
+        });
+        assert_eq!(
+            users.check(IpAddr::from([10, 0, 0, 250]), "eve", "guess"),
+            Err(Refused::Invalid),
+            "a place is free"
+        );
+        assert_eq!(users.lock().failures.len(), MAX_WAITING + 1, "a refusal without a hash counts no failure");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::Fabric;
 use crate::fos::Now;
 use crate::fos::commands::Console;
 use crate::server::Peer;
-use crate::server::users::Role;
+use crate::server::users::{Place, Role};
 use russh::keys::PublicKey;
 use russh::server::{Auth, ChannelOpenHandle, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey};
 use russh::{Channel, ChannelId, ChannelOpenFailure, Error, Pty};
@@ -179,8 +179,10 @@ impl Handler for Client {
         let (users, from) = (common.users.clone(), self.connection.peer.address.ip());
         let (name, password) = (user.to_owned(), password.to_owned());
         let (sender, result) = oneshot::channel();
-        let check = move |_: &mut dyn Fabric| {
-            let _ = sender.send(users.check(from, &name, &password));
+        let switch = self.connection.host.switch.clone();
+        let check = move |fabric: &mut dyn Fabric| {
+            let place = Place { switch: Some(&switch), interface: INTERFACE };
+            let _ = sender.send(users.check_at(fabric, &place, from, &name, &password));
         };
         if !common.workers.submit(Box::new(check)) {
             return Ok(Auth::reject());

@@ -23,12 +23,12 @@ impl Web {
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         let is_post = request.method() == Method::POST;
         match path.as_str() {
-            "/api/v1/login" if is_post => return self.login(&request, peer).into(),
+            "/api/v1/login" if is_post => return self.login(&request, peer, fabric).into(),
             "/api/v1/logout" if is_post => return self.logout(&request, peer).into(),
-            "/api/v1/me" if is_read => return self.me(&request, peer).into(),
+            "/api/v1/me" if is_read => return self.me(&request, peer, fabric).into(),
             _ => {}
         }
-        let session = match self.session(&request, peer) {
+        let session = match self.session(&request, peer, fabric) {
             Ok(session) => session,
             Err(response) => return Reply::Whole(*response),
         };
@@ -99,7 +99,7 @@ impl Web {
 pub fn permission(request: &control::Request) -> Role {
     use control::Request as R;
     match request {
-        R::Show { .. } | R::Metrics => Role::View,
+        R::Show { .. } | R::Events { .. } | R::Metrics => Role::View,
         R::Volume { action: VolumeAction::Show { .. } } => Role::View,
         R::Zone { action: ZoneAction::Show | ZoneAction::Preview { .. }, .. } => Role::View,
         R::Port { .. } | R::PortGroup { .. } | R::Zone { .. } | R::Inject { .. } | R::ClearInjections { .. } => {
@@ -107,7 +107,7 @@ pub fn permission(request: &control::Request) -> Role {
         }
         // Such requests write files of the machine, or read files that a lab names.
         R::Capture { .. } | R::Trace { .. } | R::Apply { .. } => Role::Administer,
-        R::Fcoe(_) | R::Volume { .. } | R::Stop => Role::Administer,
+        R::Fcoe(_) | R::Volume { .. } | R::Log { .. } | R::Stop => Role::Administer,
     }
 }
 

@@ -5,7 +5,7 @@
 //! | `state` | the ports of the switches, when one has changed: an array for each property |
 //! | `rates` | frames per second of each port of the last `state`, in the time of the fabric |
 //! | `changed` | the names of tables that may have changed |
-//! | `log` | events of the fabric, oldest first |
+//! | `log` | rows of the event log of the fabric, oldest first |
 //! | `down` | the fabric does not answer |
 //! | `finished` | the run has ended, and its results can be loaded |
 
@@ -15,24 +15,23 @@ use crate::server::Bytes;
 use crate::server::stream::{Feed, Writer, pair};
 use crate::server::threads;
 use sanloom_api::control::{Answer, Request, ShowTable};
+use sanloom_api::event_log;
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{PortRow, Table, View};
+use sanloom_api::view::{EventRow, PortRow, Table, View};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Interval of the requests to the fabric.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of open pages.
 const MAX_PAGES: usize = 256;
-/// Number of events that a new page receives.
-const MAX_EVENTS: usize = 500;
-/// Number of changed ports in one second above which one event stands for all.
-const MANY: usize = 50;
+/// Number of events that a new page receives: all that the log of the fabric holds.
+const MAX_EVENTS: usize = event_log::MAX_EVENTS;
 
 /// Distributor of events to the pages.
 pub struct Hub {
@@ -46,23 +45,10 @@ struct State {
     pages: Vec<Writer>,
     /// The last `state`, for a new page.
     newest: Option<Bytes>,
-    events: VecDeque<Event>,
-    number: u64,
+    /// The event log of the fabric.
+    events: VecDeque<EventRow>,
     woken: bool,
     ended: bool,
-}
-
-/// An event of the fabric.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct Event {
-    number: u64,
-    /// Seconds since 1970.
-    at_unix_s: f64,
-    /// Name of the port, or of the part of the fabric.
-    object: String,
-    /// True for a fault.
-    fault: bool,
-    text: String,
 }
 
 impl Hub {
@@ -151,13 +137,8 @@ impl Hub {
     fn publish(&self, seen: Seen) {
         let mut state = self.lock();
         state.pages.retain(|page| !page.is_abandoned());
-        let first = state.number;
-        for (object, fault, text) in seen.events {
-            state.number += 1;
-            let event = Event { number: state.number, at_unix_s: unix_s(), object, fault, text };
-            state.events.push_back(event);
-        }
-        let new: Vec<Event> = state.events.iter().filter(|event| event.number > first).cloned().collect();
+        let new = seen.events;
+        state.events.extend(new.iter().cloned());
         while state.events.len() > MAX_EVENTS {
             state.events.pop_front();
         }
@@ -180,10 +161,6 @@ impl Hub {
     }
 }
 
-fn unix_s() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
-}
-
 /// JSON never contains a line feed outside of a text, where it is escaped.
 fn message(kind: &str, value: &impl Serialize) -> Bytes {
     let data = serde_json::to_string(value).unwrap_or_default();
@@ -197,7 +174,8 @@ struct Seen {
     rates: Option<Value>,
     changed: Option<Value>,
     down: Option<Value>,
-    events: Vec<(String, bool, String)>,
+    /// Events since the last look.
+    events: Vec<EventRow>,
 }
 
 /// The fabric at the last look.
@@ -205,7 +183,8 @@ struct Seen {
 struct Watch {
     ports: Vec<PortRow>,
     at: Option<(Instant, f64)>,
-    is_down: bool,
+    /// Sequence number of the last event.
+    last: u64,
     /// Tables whose rows are compared.
     tables: BTreeMap<&'static str, Value>,
 }
@@ -216,13 +195,13 @@ impl Watch {
         let show = |which| Request::Show { table: ShowTable::Fabric(which), switch: None };
         let Ok(Answer::View(View { table: Table::Ports(view), at_s, .. })) = fabric.ask(show(Which::Ports)) else {
             seen.down = Some(json!({}));
-            if !std::mem::replace(&mut self.is_down, true) {
-                seen.events.push(("fabric".to_owned(), true, "does not answer".to_owned()));
-            }
             return seen;
         };
-        if std::mem::take(&mut self.is_down) {
-            seen.events.push(("fabric".to_owned(), false, "answers again".to_owned()));
+        if let Ok(Answer::View(View { table: Table::Events(log), .. })) =
+            fabric.ask(Request::Events { after: self.last })
+        {
+            self.last = log.events.last().map_or(self.last, |row| row.sequence);
+            seen.events = log.events;
         }
         let now = Instant::now();
         // Rates are those of the fabric, whose time may be virtual.
@@ -235,9 +214,6 @@ impl Watch {
         if let Some(since) = since {
             let old = std::mem::take(&mut self.ports);
             seen.rates = Some(rates(&old, &view.ports, since, at_s));
-            if !same {
-                seen.events.extend(events(&old, &view.ports));
-            }
         }
         if since.is_none() || !same {
             seen.state = Some(columns(&view.ports, at_s));
@@ -251,9 +227,6 @@ impl Watch {
                 changed.push(name);
             }
             self.tables.insert(name, rows);
-        }
-        if changed.contains(&"zone") {
-            seen.events.push(("zones".to_owned(), false, "the effective zones have changed".to_owned()));
         }
         if !changed.is_empty() {
             seen.changed = Some(json!(changed));
@@ -314,49 +287,6 @@ fn rates(old: &[PortRow], new: &[PortRow], since: Duration, at_s: f64) -> Value 
     })
 }
 
-fn events(old: &[PortRow], new: &[PortRow]) -> Vec<(String, bool, String)> {
-    let before: BTreeMap<&str, &PortRow> = old.iter().map(|row| (&*row.port, row)).collect();
-    let mut found = Vec::new();
-    for row in new {
-        let Some(old) = before.get(&*row.port).filter(|old| differs(old, row)) else { continue };
-        let (fault, text) = match (old.light, row.light) {
-            (true, false) => (
-                true,
-                match row.dark {
-                    Some(reason) => format!("link down: {}", word(&reason)),
-                    None => "link down".to_owned(),
-                },
-            ),
-            (false, true) => (false, "link up".to_owned()),
-            _ if row.isolated != old.isolated => match &row.isolated {
-                Some(reason) => (true, format!("isolated: {reason}")),
-                None => (false, "no longer isolated".to_owned()),
-            },
-            _ if row.blocked != old.blocked => match row.blocked {
-                true => (true, "blocked because of a duplicate port name".to_owned()),
-                false => (false, "no longer blocked".to_owned()),
-            },
-            _ if row.logins != old.logins => {
-                (row.logins < old.logins, format!("logins: {}, before: {}", row.logins, old.logins))
-            }
-            _ if row.mode != old.mode => (false, format!("mode: {}", word(&row.mode))),
-            _ => continue,
-        };
-        found.push((row.port.clone(), fault, text));
-    }
-    if found.len() > MANY {
-        let faults = found.iter().filter(|(_, fault, _)| *fault).count();
-        let text = format!("{} ports have changed, {faults} with faults", found.len());
-        return vec![("ports".to_owned(), faults > 0, text)];
-    }
-    found
-}
-
-/// Word of a value in JSON.
-fn word(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,13 +297,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pulled_link_is_an_event_and_counters_are_none() {
-        let old = [row("sw1:0", 5), row("sw1:1", 5)];
-        let mut new = [row("sw1:0", 900), row("sw1:1", 5)];
-        assert!(events(&old, &new).is_empty() && !differs(&old[0], &new[0]));
-        new[1].light = false;
-        new[1].dark = Some(Dark::NoPeer);
-        assert_eq!(events(&old, &new), [("sw1:1".to_owned(), true, "link down: no_peer".to_owned())]);
+    fn counters_are_no_change_of_a_port_and_a_pulled_link_is_one() {
+        let [old, mut new] = [row("sw1:1", 5), row("sw1:1", 900)];
+        assert!(!differs(&old, &new));
+        new.light = false;
+        new.dark = Some(Dark::NoPeer);
+        assert!(differs(&old, &new));
     }
 
     #[test]

@@ -2,15 +2,19 @@
 
 use super::api::{Refusal, failed, json, parse};
 use super::{Access, Web};
+use crate::Fabric;
 use crate::server::http::header::{AUTHORIZATION, COOKIE, HeaderValue, SET_COOKIE, WWW_AUTHENTICATE};
 use crate::server::http::{Request, Response, StatusCode};
 use crate::server::sessions::Session;
-use crate::server::users::{Refused, Role};
+use crate::server::users::{Place, Refused, Role};
 use crate::server::{Bytes, Peer};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::json;
+
+/// The page as a place of logins. It belongs to the whole instance.
+const PLACE: Place<'static> = Place { switch: None, interface: "HTTP" };
 
 #[derive(Deserialize)]
 struct Credentials {
@@ -20,7 +24,12 @@ struct Credentials {
 
 impl Web {
     /// The session of a request, or the response that asks for one.
-    pub(super) fn session(&self, request: &Request<Bytes>, peer: &Peer) -> Result<Session, Refusal> {
+    pub(super) fn session(
+        &self,
+        request: &Request<Bytes>,
+        peer: &Peer,
+        fabric: &mut dyn Fabric,
+    ) -> Result<Session, Refusal> {
         let users = match &self.settings.access {
             Access::Open if peer.local.ip().is_loopback() => {
                 return Ok(Session { user: "anybody".to_owned(), role: Role::Administer });
@@ -34,7 +43,7 @@ impl Web {
             return Ok(session);
         }
         match basic(request) {
-            Some((user, password)) => match users.check(peer.address.ip(), &user, &password) {
+            Some((user, password)) => match users.check_at(fabric, &PLACE, peer.address.ip(), &user, &password) {
                 Ok(role) => Ok(Session { user, role }),
                 Err(reason) => Err(refusal(reason).into()),
             },
@@ -50,10 +59,10 @@ impl Web {
         }
     }
 
-    pub(super) fn me(&self, request: &Request<Bytes>, peer: &Peer) -> Response<Bytes> {
+    pub(super) fn me(&self, request: &Request<Bytes>, peer: &Peer, fabric: &mut dyn Fabric) -> Response<Bytes> {
         let (kind, version) = (self.shown().kind, env!("CARGO_PKG_VERSION"));
         let is_open = matches!(self.settings.access, Access::Open);
-        match self.session(request, peer) {
+        match self.session(request, peer, fabric) {
             Ok(session) => {
                 let (user, role) = (session.user, session.role.word());
                 json(
@@ -65,7 +74,7 @@ impl Web {
         }
     }
 
-    pub(super) fn login(&self, request: &Request<Bytes>, peer: &Peer) -> Response<Bytes> {
+    pub(super) fn login(&self, request: &Request<Bytes>, peer: &Peer, fabric: &mut dyn Fabric) -> Response<Bytes> {
         let Access::Users(users) = &self.settings.access else {
             return failed(StatusCode::BAD_REQUEST, "no login is necessary");
         };
@@ -73,7 +82,7 @@ impl Web {
             Ok(credentials) => credentials,
             Err(response) => return *response,
         };
-        let role = match users.check(peer.address.ip(), &user, &password) {
+        let role = match users.check_at(fabric, &PLACE, peer.address.ip(), &user, &password) {
             Ok(role) => role,
             Err(reason) => return refusal(reason),
         };
@@ -99,6 +108,11 @@ impl Web {
 fn refusal(reason: Refused) -> Response<Bytes> {
     match reason {
         Refused::Invalid => failed(StatusCode::UNAUTHORIZED, "no user has this name and password"),
+        Refused::Busy => {
+            let mut response = failed(StatusCode::SERVICE_UNAVAILABLE, "many logins wait; try again in a moment");
+            response.headers_mut().insert("retry-after", HeaderValue::from_static("2"));
+            response
+        }
         Refused::TooMany => {
             let reason = "too many wrong passwords from this address; wait a minute";
             let mut response = failed(StatusCode::TOO_MANY_REQUESTS, reason);

@@ -2,7 +2,7 @@
 
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{FdmiView, SwitchRow, SwitchView, Table, View};
+use sanloom_api::view::{EventsView, FdmiView, SwitchRow, SwitchView, Table, View};
 use sanloom_surface::server::{Listen, Server};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
 use sanloom_surface::{Busy, Fabric};
@@ -85,6 +85,9 @@ impl Fabric for Alone {
             }
             Request::Show { table: ShowTable::Fabric(Which::Fdmi), .. } => {
                 Ok(Answer::View(View::new("lab", 1.0, Table::Fdmi(FdmiView::default()))))
+            }
+            Request::Show { table: ShowTable::Fabric(Which::Events), .. } => {
+                Ok(Answer::View(View::new("lab", 1.0, Table::Events(EventsView::default()))))
             }
             _ => Err(Busy),
         }

@@ -173,7 +173,9 @@ fn a_user_with_the_role_view_reads_only() {
     run(async {
         let handle = lab.login("guest").await;
         assert_eq!(exec(&handle, "version").await.1, Some(0));
-        for command in ["cfgclear", "portdisable 1", "switchname x", "cfgsave -f", "timeout 5"] {
+        for command in
+            ["switchdisable", "switchenable", "cfgclear", "portdisable 1", "switchname x", "cfgsave -f", "timeout 5"]
+        {
             assert_eq!(exec(&handle, command).await, ("RBAC permission denied.\n".to_owned(), Some(1)), "{command}");
         }
     });

@@ -42,6 +42,8 @@ pub enum Which {
     Ports,
     /// The ports of hosts and storage systems.
     Nodes,
+    /// The event log.
+    Events,
 }
 
 /// A table of a running instance, live or simulated.
@@ -107,7 +109,7 @@ impl<'s> Shown<'s> {
         Shown { lab, seen, owners: owners(lab), on, since_start_s: Box::new(since_start_s) }
     }
 
-    /// Builds a table. Returns `None` for the tables of ports and nodes, which the driver
+    /// Builds a table. Returns `None` for the tables of ports, nodes and events, which the driver
     /// builds.
     pub fn table(&self, which: Which) -> Option<Table> {
         Some(match which {
@@ -118,7 +120,7 @@ impl<'s> Shown<'s> {
             Which::Ns => Table::Ns(names::name_server(self)),
             Which::Fdmi => Table::Fdmi(adapters::adapters(self)),
             Which::Zone => Table::Zone(zones::zones(self)),
-            Which::Ports | Which::Nodes => return None,
+            Which::Ports | Which::Nodes | Which::Events => return None,
         })
     }
 

@@ -115,6 +115,31 @@ fn an_existing_file_is_replaced_with_force_only() {
 }
 
 #[test]
+fn an_import_into_dev_stdout_is_printed_and_a_reader_that_closes_early_ends_it() {
+    let bench = bench("import-stdout");
+    let printed = bench.run("import rest.json -o /dev/stdout");
+    assert_eq!(printed.code, 0, "{}", printed.stderr);
+    assert!(printed.stdout.starts_with("#:schema sanloom.schema.json\n"), "{}", printed.stdout);
+    assert_eq!(printed.stdout, bench.run("import rest.json").stdout);
+    // A redirection to a file, which `-o` must not replace by another one.
+    let command = format!("'{}' import rest.json -o /dev/stdout > lab.toml", crate::sanloom::SANLOOM);
+    output(&bench, &command);
+    assert_eq!(bench.read("lab.toml"), printed.stdout);
+    assert!(bench.run("import rest.json --json=/dev/stdout -o /dev/stdout").stderr.contains("mixed"));
+    // The reader is gone before the first byte, also behind the name of a link.
+    for name in ["/dev/stdout", "/dev/fd/1", "-"] {
+        let mut command = Command::new(crate::sanloom::SANLOOM);
+        command.current_dir(bench.path(".")).args(["import", "rest.json", "-o", name]);
+        let mut child =
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code() == Some(0) && !text.contains("panic"), "{name}: {:?} {text}", ended.status);
+    }
+}
+
+#[test]
 fn a_file_in_utf_16_is_read_as_in_utf_8() {
     let bench = bench("import-utf16");
     let text = bench.read("fos_session.txt");

@@ -57,6 +57,16 @@ fn openssh(lab: &Managed, password: Option<&str>, address: &str, more: &[&str]) 
     command.arg(address).args(more).stdin(Stdio::null()).output().unwrap()
 }
 
+/// Runs OpenSSH with the password of the last call of [`openssh`].
+fn openssh_again(lab: &Managed, address: &str) -> Output {
+    let mut command = Command::new("ssh");
+    let known = lab.instance.path("known_hosts");
+    command.args(["-F", "none", "-o", "StrictHostKeyChecking=accept-new", "-o", "NumberOfPasswordPrompts=1", "-p"]);
+    command.args([&SSH.to_string(), "-o", &format!("UserKnownHostsFile={known}"), "-l", "admin"]);
+    command.env("SSH_ASKPASS", lab.instance.path("ask")).env("SSH_ASKPASS_REQUIRE", "force");
+    command.args(["-o", "PubkeyAuthentication=no", address, "switchname"]).stdin(Stdio::null()).output().unwrap()
+}
+
 fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -130,6 +140,39 @@ fn a_flood_of_clients_leaves_the_memory_bounded_and_the_fabric_as_it_is() {
     assert_eq!(lab.state(), before.0);
     let grown = memory_kib(&lab).saturating_sub(before.1);
     assert!(grown < MAX_GROWTH_KIB, "{grown} KiB more memory for {} clients", clients.len());
+    lab.instance.stop();
+}
+
+#[needs("ssh", "ssh-keygen")]
+#[test]
+fn a_flood_of_wrong_passwords_hashes_a_few_of_them_and_leaves_users_and_the_fabric_as_they_are() {
+    let mut lab = start("ssh-passwords", make_key);
+    let before = (lab.state(), memory_kib(&lab));
+    // The files of the helper belong to one client at a time, so they are made first.
+    assert!(!openssh(&lab, Some("wrong"), &lab.address, &["switchname"]).status.success());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..8 {
+                    assert!(!openssh_again(&lab, &lab.address).status.success());
+                }
+            });
+        }
+        // A user with a key, and an operator, during the flood.
+        for _ in 0..3 {
+            assert_eq!(text(&openssh(&lab, None, &lab.address, &["switchname"])), "sw1\n");
+            assert_eq!(lab.state(), before.0);
+        }
+    });
+    let events = lab.instance.run("show LAB events --live --json").good();
+    let view: sanloom_api::view::View = serde_json::from_str(&events).unwrap();
+    let sanloom_api::view::Table::Events(view) = view.table else { panic!("{events}") };
+    let failed: Vec<_> = view.events.iter().filter(|row| row.id == "SEC-1193").collect();
+    let hashed: u64 = failed.iter().map(|row| row.count).sum();
+    assert!((1..=20).contains(&hashed), "{hashed} of 33 passwords were hashed");
+    assert!(failed.iter().all(|row| row.text.starts_with("Login failure attempt via SSH.") && row.user == "admin"));
+    let grown = memory_kib(&lab).saturating_sub(before.1);
+    assert!(grown < MAX_GROWTH_KIB, "{grown} KiB more memory");
     lab.instance.stop();
 }
 

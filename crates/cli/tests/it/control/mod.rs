@@ -7,6 +7,8 @@ mod bench;
 mod captures;
 mod durable;
 mod ends;
+#[cfg(feature = "surface")]
+mod events;
 mod examples;
 mod forwarding;
 #[cfg(feature = "surface")]

@@ -109,7 +109,7 @@ fn a_port_disabled_on_the_page_is_dark_and_its_frames_are_decoded() {
     browser.wait("document.querySelector('section[aria-label=Actions]')");
     browser.eval(&press("Disable"));
     browser.wait("document.querySelector('main p.disabled')");
-    browser.wait("document.querySelector('table[aria-label=Events] tbody').innerText.includes('link down: disabled')");
+    browser.wait("document.querySelector('table[aria-label=Events] tbody').innerText.includes('Port 0 is disabled by an operator.')");
     browser.screenshot(&shot("port.png"));
     browser.open(&format!("{url}?view=packets&port=sw1%3A0"));
     browser.wait("document.getElementById('packet-port')?.value === 'sw1:0'");
@@ -124,6 +124,87 @@ fn a_port_disabled_on_the_page_is_dark_and_its_frames_are_decoded() {
     browser.open(&format!("{url}?view=events"));
     instance.wait("no capture", |instance| !instance.run("show LAB captures --live").good().contains("sw1:0"));
     browser.no_complaints();
+}
+
+#[needs("chromium")]
+#[test]
+fn the_event_log_on_the_page_is_filtered_by_its_address_paged_and_saved() {
+    let lab = two_disks("[switch.\"sw{1..2}\"]\n", "sw1")
+        + "[storage.disk3]\nlun_size = \"1MiB\"\n[[link]]\nfrom = \"disk3\"\nto = \"sw2\"\n";
+    let (mut instance, url) = with_page("page-events", &lab);
+    instance.wait("ports", |instance| ["sw1", "sw2"].iter().all(|switch| !instance.zones(switch).ports.is_empty()));
+    for _ in 0..30 {
+        instance.run("port disable LAB sw2:0").good();
+        instance.run("port enable LAB sw2:0").good();
+    }
+    let mut browser = Browser::start("events");
+    let cells = "[...document.querySelectorAll('table[aria-label=Events] tbody tr')]";
+    // Events from before the first page are there, too.
+    browser.open(&format!("{url}?view=events&switch=sw1"));
+    browser.wait(&format!("{cells}.length > 2"));
+    assert_eq!(browser.eval(&format!("{cells}.every((row) => row.cells[2].innerText === 'sw1')")), true);
+    assert_eq!(browser.eval(&format!("{cells}.some((row) => row.cells[4].innerText === 'NS-1001')")), true);
+    browser.open(&format!("{url}?view=events&switch=sw2&severity=warning"));
+    browser.wait(&format!("{cells}.length >= 30"));
+    assert_eq!(browser.eval(&format!("{cells}.every((row) => row.cells[1].innerText === 'warning')")), true);
+    // A choice of the reader is in the address.
+    browser.eval(
+        "const choice = document.querySelector('select[name=severity]'); choice.value = ''; \
+         choice.dispatchEvent(new Event('change')); 0",
+    );
+    browser.wait("!location.search.includes('severity') && location.search.includes('switch=sw2')");
+    browser.wait("document.body.innerText.includes('page 1 of 2')");
+    assert_eq!(browser.eval(&format!("{cells}.length")), 100);
+    browser.eval("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Next page').click(); 0");
+    browser.wait("location.search.includes('page.events=2') && document.body.innerText.includes('page 2 of 2')");
+    // The file has all rows, not those of the page only.
+    browser.eval(
+        "window.saved = null; URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); \
+         return 'blob:none'; }; [...document.querySelectorAll('button')].find((one) => one.textContent === 'CSV').click(); 0",
+    );
+    browser.wait("window.saved");
+    let lines = browser.eval("window.saved.trim().split('\\r\\n').length").as_u64().unwrap();
+    assert!(lines > 101, "{lines}");
+    browser.screenshot(&shot("events.png"));
+    instance.stop();
+}
+
+#[needs("chromium")]
+#[test]
+fn no_two_labels_of_rates_on_the_map_cover_each_other() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/core-edge.toml")).unwrap();
+    let mut instance = Instance::start_under("page-labels", &text, |lab, _| {
+        let mut command = Command::new(SANLOOM);
+        command.args(["up", lab, "--simulated", "--web", "127.0.0.1:0", "--web-open"]);
+        command
+    });
+    let url = instance.page_url();
+    let mut browser = Browser::start("labels");
+    browser.open(&format!("{url}?view=overview"));
+    browser.wait("document.querySelector('canvas')?.dataset.painted");
+    let zoom = |text: &str| {
+        format!("[...document.querySelectorAll('button')].find((button) => button.textContent === '{text}').click(); 0")
+    };
+    let count = "document.querySelector('canvas').labels.length";
+    let rates = "document.querySelector('canvas').labels.filter((label) => label.text.endsWith('/s')).length";
+    browser.eval(&zoom("Zoom in"));
+    browser.wait(&format!("{rates} >= 2"));
+    let mut most = 0;
+    for step in ["Zoom in", "Zoom out", "Zoom out", "Zoom in", "Zoom in", "Zoom in"] {
+        let overlaps = browser.eval(
+            "(() => { const all = document.querySelector('canvas').labels; let found = 0; \
+             all.forEach((a, i) => all.slice(i + 1).forEach((b) => { \
+             if (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height) found += 1; \
+             })); return found; })()",
+        );
+        assert_eq!(overlaps, 0);
+        most = most.max(browser.eval(count).as_u64().unwrap());
+        browser.eval(&zoom(step));
+        browser.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))");
+    }
+    assert!(most >= 2, "{most} labels");
+    browser.screenshot(&shot("labels.png"));
+    instance.stop();
 }
 
 #[needs("chromium")]

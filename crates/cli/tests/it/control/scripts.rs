@@ -113,6 +113,9 @@ fn a_script_and_its_undo_change_the_zones_of_a_simulated_fabric() {
         ("zonecreate --peerzone \"p\"\n", "failed"),
         ("zoneadd --peerzone \"none\" -members \"1,1\"\n", "failed"),
         ("zonecreate --peerzone \"p\" stray\n", "failed"),
+        // A failure before commands that succeed.
+        ("reboot\nreboot\nuptime\n", "2 commands at sanB have failed"),
+        ("reboot; uptime\nuptime\n", "a command at sanB has failed"),
     ] {
         let played = play(&lab, "sanB", lines);
         assert!(!played.status.success() && String::from_utf8_lossy(&played.stderr).contains(part), "{played:?}");

@@ -46,10 +46,16 @@ fn head(out: &mut String, report: &Report, width: usize) {
         0 => String::new(),
         loops => format!(", {}", plural(loops, "loop")),
     };
+    let switches = match report.switches {
+        0 => String::new(),
+        1 => "1 switch".to_owned(),
+        switches => format!("{switches} switches"),
+    };
+    let of_fabric = format!("{switches}{loops}");
+    let of_fabric = of_fabric.strip_prefix(", ").unwrap_or(&of_fabric);
+    let separator = if of_fabric.is_empty() { "" } else { ", " };
     let nodes = format!(
-        "Nodes    {} switch{}{loops}, {} with {}{machines}, {} with {} and {}",
-        report.switches,
-        if report.switches == 1 { "" } else { "es" },
+        "Nodes    {of_fabric}{separator}{} with {}{machines}, {} with {} and {}",
         plural(report.hosts, "host"),
         plural(report.hbas, "HBA"),
         plural(report.storage, "storage system"),
@@ -57,9 +63,13 @@ fn head(out: &mut String, report: &Report, width: usize) {
         plural(report.luns, "LUN")
     );
     out.push_str(&wrap(&nodes, width, 9));
-    let links =
-        format!("Links    {}: {} to nodes, {}", report.links, report.links - report.isls, plural(report.isls, "ISL"));
-    let _ = writeln!(out, "{links}");
+    // A lab of Ethernet or InfiniBand only has no fabric and no zones to describe.
+    let has_other_planes = report.ethernet_links + report.infiniband_links > 0;
+    let is_without_fabric = report.switches + report.links + report.loops.len() == 0 && has_other_planes;
+    if !is_without_fabric {
+        let to_nodes = report.links - report.isls;
+        let _ = writeln!(out, "Links    {}: {to_nodes} to nodes, {}", report.links, plural(report.isls, "ISL"));
+    }
     for (what, names) in [("isolated", &report.isolated), ("down at the start", &report.dark)] {
         if let Some(names) = names {
             named(out, &format!("         {what}: "), names, width);
@@ -79,6 +89,9 @@ fn head(out: &mut String, report: &Report, width: usize) {
         };
         let links = plural(report.infiniband_links, "link");
         let _ = writeln!(out, "InfiniBand {switches}, {links}");
+    }
+    if is_without_fabric {
+        return;
     }
     match report.fabrics.len() {
         0 => out.push_str("Fabrics  none\n"),

@@ -1,9 +1,9 @@
 //! Text tables that only a running instance has.
 
 use super::grid::{Column, Grid};
-use crate::report::format::{clean, grouped};
+use crate::report::format::{clean, grouped, seconds};
 use sanloom_api::inject::RulesView;
-use sanloom_api::view::{CapturesView, CountersView, GroupsView, LunsView};
+use sanloom_api::view::{CapturesView, CountersView, EventsView, GroupsView, LunsView};
 
 pub(super) fn luns(out: &mut String, table: &LunsView, width: usize) {
     let mut grid = Grid::new(vec![
@@ -45,6 +45,40 @@ pub(super) fn luns(out: &mut String, table: &LunsView, width: usize) {
         ]);
     }
     out.push_str(&grid.render(width));
+}
+
+pub(super) fn events(out: &mut String, table: &EventsView, width: usize) {
+    if table.events.is_empty() {
+        out.push_str("the log has no event\n");
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::right("number").rank(3),
+        Column::right("time"),
+        Column::left("severity"),
+        Column::left("message").rank(1),
+        Column::left("object"),
+        Column::left("user").rank(2),
+        Column::left("event"),
+        Column::right("times").rank(4),
+    ]);
+    for row in &table.events {
+        let time = if row.at_s < 0.0 { format!("-{}", seconds(-row.at_s)) } else { seconds(row.at_s) };
+        grid.row(vec![
+            row.sequence.to_string(),
+            time,
+            row.severity.word().to_owned(),
+            row.id.clone(),
+            clean(if row.port.is_empty() { &row.switch } else { &row.port }),
+            clean(&row.user),
+            clean(&row.text),
+            if row.count > 1 { grouped(row.count) } else { String::new() },
+        ]);
+    }
+    out.push_str(&grid.render(width));
+    if table.discarded > 0 {
+        out.push_str(&format!("{} older events have left the log\n", grouped(table.discarded)));
+    }
 }
 
 pub(super) fn groups(out: &mut String, table: &GroupsView, width: usize) {

@@ -41,6 +41,7 @@ fn table(view: &View, when: &str, width: usize) -> String {
         Table::Routes(table) => routes(&mut out, table, width),
         Table::Ports(table) => ports(&mut out, table, width),
         Table::Nodes(table) => nodes(&mut out, table, width),
+        Table::Events(table) => live::events(&mut out, table, width),
         Table::Luns(table) => live::luns(&mut out, table, width),
         Table::Groups(table) => live::groups(&mut out, table, width),
         Table::Counters(table) => live::counters(&mut out, table, width),

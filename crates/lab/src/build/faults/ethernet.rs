@@ -5,11 +5,18 @@ use super::planes::At;
 use crate::schema::Trouble;
 use sanloom_fc::config::{EthernetFault, FaultKind};
 
-/// Remedy for a kind of fault that Ethernet does not have.
-pub(super) const REFUSED: (&str, &str) = (
-    "links of Ethernet have no credits",
-    "use \"pause-storm\", with which an interface stops its link partner, or name a link of Fibre Channel",
-);
+/// Reason and remedy for a kind of fault that Ethernet does not have.
+pub(super) fn refused(trouble: Trouble) -> (&'static str, &'static str) {
+    match trouble {
+        Trouble::LostCreditUpdates => {
+            ("links of Ethernet have no credits", "use \"frame-loss\", or name a link of InfiniBand")
+        }
+        _ => (
+            "links of Ethernet have no credits",
+            "use \"pause-storm\", with which an interface stops its link partner, or name a link of Fibre Channel",
+        ),
+    }
+}
 
 /// Returns the fault at a place of Ethernet; `None` if Ethernet does not have this kind.
 pub(super) fn kind(trouble: Trouble, at: At, settings: &Settings) -> Option<FaultKind> {

@@ -94,7 +94,7 @@ fn the_undo_of_a_change_in_one_of_two_fabrics_leaves_zoning_on() {
         let members = &mut defined.zones.get_mut(zone).unwrap().members;
         members.push(sanloom_fc::zoning::MemberRef::Member(port.parse().unwrap()));
         after.defined = Arc::new(defined);
-        let enabled = in_force(&before.lab.zone_database, config, &[zone.to_owned()]).unwrap();
+        let enabled = in_force(&before.lab, &before.lab.zone_database, config, &[zone.to_owned()]).unwrap();
         assert_eq!(enabled.as_deref(), Some(config));
         let names = &before.export_names;
         let on = |database: &ZoneDatabase| on_switches(Dialect::FabricOs, database, names).unwrap();
@@ -112,17 +112,18 @@ fn the_undo_of_a_change_in_one_of_two_fabrics_leaves_zoning_on() {
 
 #[test]
 fn a_configuration_of_a_fabric_whose_zoning_is_unknown_is_refused() {
-    let mut lab = load(&import(&two_fabrics(), &Choices::default()).lab).lab.zone_database;
+    let lab = load(&import(&two_fabrics(), &Choices::default()).lab).lab;
+    let mut database = lab.zone_database.clone();
     let zones = ["z_other".to_owned()];
-    let problem = in_force(&lab, "TEST", &zones).unwrap_err();
+    let problem = in_force(&lab, &database, "TEST", &zones).unwrap_err();
     assert!(problem.remedy.contains("effective"), "{problem}");
     // With zones of fabric B it is in the fabric of PROD-2.
-    assert_eq!(in_force(&lab, "TEST", &["z_esx1-2".to_owned()]).unwrap().as_deref(), Some("PROD-2"));
-    let zones = lab.resolve("PROD").unwrap();
-    lab.effective = Some(Arc::new(EffectiveZones { name: "PROD".to_owned(), zones }));
-    assert_eq!(in_force(&lab, "TEST", &["z_other".to_owned()]).unwrap().as_deref(), Some("PROD"));
-    lab.effective = None;
-    assert_eq!(in_force(&lab, "TEST", &["z_other".to_owned()]), Ok(None));
+    assert_eq!(in_force(&lab, &database, "TEST", &["z_esx1-2".to_owned()]).unwrap().as_deref(), Some("PROD-2"));
+    let zones = database.resolve("PROD").unwrap();
+    database.effective = Some(Arc::new(EffectiveZones { name: "PROD".to_owned(), zones }));
+    assert_eq!(in_force(&lab, &database, "TEST", &["z_other".to_owned()]).unwrap().as_deref(), Some("PROD"));
+    database.effective = None;
+    assert_eq!(in_force(&lab, &database, "TEST", &["z_other".to_owned()]), Ok(None));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::capture::FrameSink;
 use crate::control::{Control, ControlRequest};
 use crate::poll::Poller;
 use crate::runtime::UpError;
+use crate::runtime::events;
 use crate::runtime::instance::Instance;
 use crate::runtime::view::{Tables, metrics};
 use apply::Apply;
@@ -120,6 +121,8 @@ fn at_once(site: &mut Site<'_>, request: Request, sink: Option<FrameSink>) -> An
             }
         }
         Request::Volume { action } => volumes::request(instance, now, action),
+        Request::Events { after } => Answer::View(events::view(instance, now, after, None)),
+        Request::Log { switch, event } => events::record(instance, now, switch.as_deref(), &event),
         Request::Metrics => Answer::Metrics { text: metrics::text(instance, now) },
         Request::Port { port, enabled } => ports::enable(instance, now, &port, enabled),
         Request::PortGroup { group, state, preferred } => set_port_group(instance, &group, state.as_deref(), preferred),
@@ -194,7 +197,10 @@ fn show(instance: &Instance, now: Instant, which: Which, switch: Option<&str>) -
             None => return unknown("switch", name, instance.fabric.switches.iter().map(|switch| &*switch.name)),
         },
     };
-    Answer::View(Tables::new(instance, now).fabric(which, on))
+    match which {
+        Which::Events => Answer::View(events::view(instance, now, 0, on)),
+        which => Answer::View(Tables::new(instance, now).fabric(which, on)),
+    }
 }
 
 /// Changes the access state of a target port group.

@@ -22,6 +22,7 @@ pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) 
         Err(reason) => return Answer::failed(reason),
     };
     tracing::info!(port = name, enabled, "operator");
+    instance.log.port_enabled(now, (instance.lab_switches[switch], port), enabled);
     let mut ends = vec![(switch, port)];
     let kind = match instance.fabric.switches[switch].attachment(port) {
         Attachment::Segment(number) => {

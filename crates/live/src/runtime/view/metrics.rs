@@ -78,6 +78,8 @@ impl Metrics<'_> {
         self.storage_metrics(&mut sheet);
         self.iscsi_metrics(&mut sheet);
         self.srp_metrics(&mut sheet);
+        let events = self.log.totals().map(|(severity, count)| (label([("severity", severity.word())]), count));
+        sheet.counter("events", "Events of the log, by severity", events);
         let rules = self.fabric.injector.rows().rules;
         let injected = rules.iter().map(|rule| {
             (label([("port", &rule.port), ("rule", &rule.id.to_string()), ("act", &rule.act)]), rule.injected)

@@ -12,6 +12,7 @@ use super::ports::{LivePort, Ports};
 use super::services::Services;
 use super::tunnel;
 use crate::ports::reason as port_reason;
+use sanloom_api::event_log::EventLog;
 use sanloom_api::view::build::{NodeState, Shown, SwitchSeen, Which, blocked, isolated, port_name};
 use sanloom_api::view::{Dark, NodesView, PortErrors, PortMode, PortRow, PortsView, Table, View};
 use sanloom_fc::config::Node;
@@ -28,14 +29,15 @@ pub struct Tables<'a> {
     fabric: &'a Fabric,
     ports: &'a Ports,
     services: &'a Services,
+    log: &'a EventLog,
     now: Instant,
 }
 
 impl<'a> Tables<'a> {
     /// Returns the tables of an instance.
     pub fn new(instance: &'a Instance, now: Instant) -> Tables<'a> {
-        let Instance { lab, lab_switches, fabric, ports, services, .. } = instance;
-        Tables { lab, lab_switches, fabric, ports, services, now }
+        let Instance { lab, lab_switches, fabric, ports, services, log, .. } = instance;
+        Tables { lab, lab_switches, fabric, ports, services, log, now }
     }
 
     fn view(&self, table: Table) -> View {

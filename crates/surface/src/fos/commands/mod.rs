@@ -7,6 +7,7 @@ mod fabric;
 pub(crate) mod filters;
 mod options;
 pub(crate) mod ports;
+mod system;
 mod words;
 mod zones;
 
@@ -29,6 +30,8 @@ pub struct Reply {
     pub output: String,
     /// Exit status of the last command.
     pub status: u8,
+    /// Number of commands of the line that have failed.
+    pub failed: u32,
     /// The output ends with a question; the next line is its answer.
     pub asks: bool,
     /// The session ends.
@@ -80,6 +83,8 @@ const COMMANDS: &[Entry] = &[
     Entry("creditrecovmode", "Set or print the recovery of credit", true, options::credit_recovery),
     Entry("date", "Print the date and time", false, fabric::date),
     Entry("defzone", "Set or print the default zone", true, zones::default_zone),
+    Entry("errdump", "Print the event log", false, system::error_dump),
+    Entry("errshow", "Print the event log, with an empty line after each event", false, system::error_show),
     Entry("fabricprincipal", "Set or print the principal selection", true, options::principal),
     Entry("fabricshow", "Print the switches of the fabric", false, fabric::fabric_show),
     Entry("help", "Print the commands", false, help),
@@ -98,6 +103,8 @@ const COMMANDS: &[Entry] = &[
     Entry("portstatsclear", "Reset the counters of ports", true, ports::clear),
     Entry("portstatsshow", "Print the counters of ports", false, ports::statistics),
     Entry("sensorshow", "Print the sensors", false, |_, _| Ok((String::new(), 0))),
+    Entry("switchdisable", "Disable the switch", true, system::disable),
+    Entry("switchenable", "Enable the switch", true, system::enable),
     Entry("switchname", "Set or print the name of the switch", true, fabric::switch_name),
     Entry("switchshow", "Print the state of the switch and its ports", false, ports::switch_show),
     Entry("timeout", "Set or print the idle time of a session", true, options::timeout),
@@ -169,10 +176,12 @@ impl Console {
             Some(question) => self.answered(now, line, question, fabric),
             None => (Reply::default(), words::commands(line, is_command)),
         };
+        reply.failed = u32::from(reply.status != 0);
         let mut commands = commands.into_iter();
         while let Some(command) = commands.next() {
             let next = self.piped(now, &command, fabric);
             reply.output += &next.output;
+            reply.failed += u32::from(next.status != 0);
             (reply.status, reply.asks, reply.ends) = (next.status, next.asks, next.ends);
             if reply.asks {
                 if let Some(question) = &mut self.question {

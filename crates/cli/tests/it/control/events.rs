@@ -1,0 +1,160 @@
+//! The event log, as each surface shows it.
+
+use super::fos::Managed;
+use crate::control::zoned::two_disks;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::view::{EventRow, Severity, Table, View};
+
+const HTTP: u16 = 18_080;
+
+fn rows(lab: &Managed) -> Vec<EventRow> {
+    let shown = lab.instance.run("show LAB events --live --json").good();
+    match serde_json::from_str::<View>(&shown).unwrap().table {
+        Table::Events(view) => view.events,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn has(lab: &Managed, id: &str, switch: &str) -> bool {
+    rows(lab).iter().any(|row| row.id == id && row.switch == switch)
+}
+
+fn wrong_password(lab: &Managed) -> u16 {
+    let basic = format!("Authorization: Basic {}", STANDARD.encode("mallory:guess"));
+    lab.send("GET /rest/running/brocade-time/time-zone", &[&basic], "").status
+}
+
+/// Checks the log of a lab on each surface after changes of an operator and of clients.
+fn check(lab: &Managed) {
+    let console = |line: &str| lab.instance.run(&format!("console LAB sw1 {line}")).good();
+    lab.instance.run("port disable LAB sw1:0").good();
+    lab.instance.wait("the end of the login", |_| has(lab, "NS-1002", "sw1"));
+    assert_eq!(wrong_password(lab), 401);
+    assert_eq!(console("switchdisable"), "");
+    assert!(console("switchshow").contains("switchState:\tOffline"));
+    lab.instance.wait("the switch is alone", |_| has(lab, "FABR-1003", "sw1"));
+    assert_eq!(console("switchenable"), "");
+    assert!(console("switchshow").contains("switchState:\tOnline"));
+    lab.instance.wait("a link comes up", |_| {
+        rows(lab).iter().rev().take_while(|row| row.id != "SWCH-1002").any(|row| row.id == "PORT-1001")
+    });
+
+    // The control interface, and the table of the command line.
+    let all = rows(lab);
+    assert!(all.iter().zip(&all[1..]).all(|(one, next)| one.sequence + 1 == next.sequence && one.at_s <= next.at_s));
+    let find = |id: &str| all.iter().find(|row| row.id == id).unwrap_or_else(|| panic!("no {id} in {all:?}"));
+    let down = all.iter().find(|row| row.id == "PORT-1002" && row.port == "sw1:0").unwrap();
+    assert_eq!((down.severity, &*down.text, down.audit), (Severity::Warning, "The link of port 0 is down.", false));
+    assert!(find("PORT-1004").audit && find("NS-1002").text.contains("is no longer logged in at port 0"));
+    assert_eq!((&*find("SEC-1193").user, &*find("SEC-1193").switch), ("mallory", "sw1"));
+    assert_eq!((&*find("SWCH-1002").user, &*find("SWCH-1002").text), ("admin", "The switch is disabled via console."));
+    let Ok(Answer::View(view)) = lab.instance.ask(&Request::Events { after: down.sequence }) else { panic!("no view") };
+    let Table::Events(view) = view.table else { panic!("no events") };
+    assert_eq!(view.events.first().unwrap().sequence, down.sequence + 1);
+    let table = lab.instance.run("show LAB events --live --switch sw1").good();
+    assert!(table.contains("PORT-1002") && !table.contains("sw2"), "{table}");
+
+    // REST: error-log has all events, and audit-log the actions.
+    let token = lab.login();
+    let get = |object: &str| {
+        let answer = lab.send(&format!("GET /rest/running/brocade-logging/{object}"), &[&token], "");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    };
+    let (errors, audit) = (get("error-log"), get("audit-log"));
+    assert!(errors.contains("<message-id>PORT-1002</message-id>") && !audit.contains("PORT-1002"), "{audit}");
+    for part in ["SEC-1193", "<severity-level>WARNING</severity-level>", "<event-info>user: mallory</event-info>"] {
+        assert!(audit.contains(part), "{part} in {audit}");
+    }
+    let with_key = format!("error-log/sequence-number/{}", down.sequence);
+    assert_eq!(get(&with_key).matches("<error-log>").count(), 1);
+
+    // The command line of the switch.
+    let dump = console("errdump");
+    let line = format!("[PORT-1002], {}, FID 128, WARNING, sw1, The link of port 0 is down.\n", down.sequence);
+    assert!(dump.starts_with("Version: v9.1.1\n\n20") && dump.contains(&line), "{dump}");
+    let severe = console("errdump --severity WARNING -r --count 2");
+    assert_eq!(severe.matches(", WARNING, ").count(), 2, "{severe}");
+    assert!(console("errshow").contains(&format!("{line}\n")));
+    lab.instance.run("console LAB sw1 errdump --severity loud").refused("has failed");
+
+    // Metrics count them by severity.
+    let Ok(Answer::Metrics { text }) = lab.instance.ask(&Request::Metrics) else { panic!("no metrics") };
+    let counted = |severity: &str| {
+        let line = format!("sanloom_events_total{{severity=\"{severity}\"}} ");
+        let found = text.lines().find_map(|of| of.strip_prefix(&line)).unwrap_or_else(|| panic!("{text}"));
+        found.parse::<u64>().unwrap()
+    };
+    assert!(counted("warning") >= 2 && counted("info") >= 4, "{text}");
+}
+
+#[test]
+fn all_surfaces_show_the_events_of_a_live_fabric() {
+    let mut lab = Managed::start("events-live", Some(HTTP), &[]);
+    // The log begins with the fabric itself.
+    let all = rows(&lab);
+    for id in ["NS-1001", "PORT-1001", "FABR-1002", "FABR-1004", "FABR-1005"] {
+        assert!(all.iter().any(|row| row.id == id), "no {id} in {all:?}");
+    }
+    let login = all.iter().find(|row| row.id == "NS-1001").unwrap();
+    assert!(login.text.starts_with("N_Port 50:25:a0:00:00:00:"), "{login:?}");
+    lab.instance.commit_alias(None, "a1", vec!["50:25:a0:00:00:00:10:01".to_owned()]).unwrap();
+    lab.instance.wait("the zones of both switches", |_| has(&lab, "ZONE-1022", "sw1") && has(&lab, "ZONE-1022", "sw2"));
+    check(&lab);
+    lab.instance.stop();
+}
+
+#[test]
+fn all_surfaces_show_the_events_of_a_simulated_fabric() {
+    let text = two_disks("[switch.\"sw{1..2}\"]\ndomain = 1\n", "sw1")
+        + "[storage.disk3]\nlun_size = \"1MiB\"\n[[link]]\nfrom = \"disk3\"\nto = \"sw2\"\n[[isl]]\nfrom = \"sw1\"\nto = \"sw2\"\n\
+           [host.h1]\n[[zone]]\nname = \"zh\"\nmembers = [\"h1\", \"disk1\"]\n[[link]]\nfrom = \"h1\"\nto = \"sw1\"\n\
+           [workload.reads]\nhosts = \"h1\"\ntargets = \"disk1\"\narrivals = \"constant 50/s\"\n";
+    let mut lab = Managed::start_lab("events-simulated", Some(HTTP), &["--simulated"], &text, |_| {});
+    check(&lab);
+    lab.instance.stop();
+}
+
+#[test]
+fn the_events_of_a_lab_that_does_not_run_are_those_of_its_simulation() {
+    let lab = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/isl-failure.toml");
+    let output = std::process::Command::new(crate::sanloom::SANLOOM)
+        .args(["show", lab, "events", "--at", "60ms", "--json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let Table::Events(view) = serde_json::from_slice::<View>(&output.stdout).unwrap().table else { panic!("events") };
+    let first = view.events.first().unwrap();
+    assert!(first.at_s < 0.0 && first.unix_s.is_none(), "{first:?}");
+    assert!(view.events.iter().any(|row| row.id == "FABR-1003" && row.at_s > 0.0), "{view:?}");
+}
+
+#[test]
+fn a_flood_of_wrong_passwords_over_rest_is_hashed_a_few_times_and_sessions_go_on() {
+    let mut lab = Managed::start("events-flood", Some(HTTP), &[]);
+    let token = lab.login();
+    let before = lab.state();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let status = wrong_password(&lab);
+                    assert!(status == 401 || status == 503, "{status}");
+                }
+            });
+        }
+        // A client that has logged in, and an operator, during the flood.
+        for _ in 0..20 {
+            let answer = lab.send("GET /rest/running/brocade-time/time-zone", &[&token], "");
+            assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
+            assert_eq!(lab.state(), before);
+        }
+    });
+    // Each event is a password that was hashed.
+    let hashed: u64 = rows(&lab).iter().filter(|row| row.id == "SEC-1193").map(|row| row.count).sum();
+    assert!((1..=20).contains(&hashed), "{hashed} of 400 passwords were hashed");
+    assert_eq!(lab.send("GET /rest/running/brocade-time/time-zone", &[&token], "").status, 200);
+    lab.instance.stop();
+}
