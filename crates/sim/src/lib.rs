@@ -9,6 +9,7 @@
 mod agenda;
 pub mod capture;
 pub mod fcip;
+pub(crate) mod fip;
 pub mod host;
 pub mod infiniband;
 pub mod iscsi;

@@ -1,6 +1,7 @@
 //! Frames of Ethernet as bytes: pause frames, and segments of TCP that carry iSCSI or FCIP.
 
 use crate::fcip as fcip_link;
+use crate::fip::Message;
 use crate::iscsi::Seen;
 use crate::net::ethernet::{LONGEST_QUANTA, PRIORITIES, Packet};
 use crate::net::fcoe::SeenFrame;
@@ -17,6 +18,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Port of iSCSI (RFC 7143, section 4.2.7.1).
 const ISCSI_PORT: u16 = 3260;
+/// Frame check sequence.
+const FCS_BYTES: usize = 4;
 /// Don't fragment.
 const WHOLE: u16 = 0x4000;
 
@@ -27,6 +30,8 @@ pub(crate) enum Contents<'a> {
     Pause { named: u8, stop: u8, whole_link: bool },
     /// A frame of FCoE or FIP.
     Fcoe(&'a SeenFrame),
+    /// Discovery or a keep-alive of FIP.
+    Fip(Message),
     /// A segment of an FCIP link.
     Tunnel(fcip_link::Seen<'a>),
     /// A segment of an iSCSI session.
@@ -40,6 +45,8 @@ pub(crate) fn contents<'a>(world: &'a World, packet: &Packet) -> Option<Contents
         Some(Contents::Pause { named, stop, whole_link: packet.pauses_link() })
     } else if packet.is_fcoe() {
         world.net.fc.fcoe.seen(packet).map(Contents::Fcoe)
+    } else if packet.is_fip() {
+        Some(Contents::Fip(Message::of(packet)))
     } else if packet.flow & TUNNEL_FLOWS != 0 {
         let seen = world.fcip.as_ref()?.seen(packet, &|unit| super::fcip::unit(world, unit))?;
         Some(Contents::Tunnel(seen))
@@ -53,6 +60,7 @@ pub(crate) fn tag(world: &World, vlans: &VlanNumbers, packet: &Packet, contents:
     let has_tag = match contents {
         Contents::Pause { .. } | Contents::Tunnel(_) => false,
         Contents::Fcoe(seen) => world.lab.links[seen.lane as usize / 2].fcoe.is_some_and(|config| config.has_tag()),
+        Contents::Fip(message) => super::fip::has_tag(world, packet, *message),
         Contents::Session(seen) => seen.plan.tag.is_some(),
     };
     has_tag.then(|| VlanTag {
@@ -71,10 +79,13 @@ pub(super) fn frame(world: &World, vlans: &VlanNumbers, line: u32, packet: &Pack
     match &contents {
         Contents::Pause { named, stop, whole_link } => pause(line, (*named, *stop), *whole_link, &mut out),
         Contents::Fcoe(seen) => super::fcoe::frame(world, tag, packet, seen, &mut out)?,
+        Contents::Fip(message) => super::fip::frame(world, packet, *message)?.emit(tag, &mut out),
         Contents::Tunnel(seen) => segment(tag, packet, &of_tunnel(seen), &mut out),
         Contents::Session(seen) => segment(tag, packet, &of_session(seen), &mut out),
     }
     out.resize(out.len().max(MIN_FRAME_BYTES), 0);
+    let has_length = !packet.is_fip() || out.len() + FCS_BYTES == usize::from(packet.bytes);
+    debug_assert!(has_length, "a frame of FIP with {} bytes of {}", out.len() + FCS_BYTES, packet.bytes);
     Some(out)
 }
 

@@ -8,7 +8,7 @@ use super::frames::{self, FrameTexts};
 use super::segments::{self, SegmentTexts};
 use super::{Columns, Lines, Pending, at_ns, light};
 use crate::capture::ethernet::{self, Contents};
-use crate::capture::fcoe;
+use crate::capture::{fcoe, fip};
 use crate::fcip::Unit;
 use crate::net::ethernet::{ObservedKind, PRIORITIES, Packet};
 use crate::net::fcoe::SeenFrame;
@@ -111,6 +111,9 @@ impl Timeline {
                 ids: identify(world, packet),
                 ..Told::default()
             },
+            Contents::Fip(message) => {
+                Told { what: format!("FIP {}", fip::text(*message)), ids: identify(world, packet), ..Told::default() }
+            }
             Contents::Tunnel(seen) => {
                 let [what, ids, marks] = self.segments.of(packet, &ethernet::of_tunnel(seen));
                 let units: Vec<String> = seen.begun.iter().map(|unit| self.unit(world, unit)).collect();
@@ -149,6 +152,7 @@ fn carrier(seen: &SeenFrame) -> &'static str {
 fn identify(world: &World, packet: &Packet) -> String {
     let ids = match ethernet::contents(world, packet) {
         Some(Contents::Fcoe(seen)) => frames::ids(&seen.frame),
+        Some(Contents::Fip(message)) => fip::addresses(world, packet, message),
         Some(Contents::Tunnel(seen)) => segments::ids(&ethernet::of_tunnel(&seen)),
         Some(Contents::Session(seen)) => segments::ids(&ethernet::of_session(&seen)),
         Some(Contents::Pause { .. }) | None => return String::new(),
