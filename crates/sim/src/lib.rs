@@ -13,6 +13,7 @@ pub(crate) mod fip;
 pub mod host;
 pub mod infiniband;
 pub mod iscsi;
+pub mod lldp;
 pub mod net;
 pub mod parallel;
 mod precision;

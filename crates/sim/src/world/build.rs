@@ -20,7 +20,7 @@ use super::srp::SrpPorts;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
 use super::volumes::{self, Switches};
-use super::{Timers, World, ethernet, fcip, fcoe, fip};
+use super::{Timers, World, ethernet, fcip, fcoe, fip, lldp};
 use crate::host::FrameWindow;
 use crate::iscsi::Iscsi;
 use crate::net::infiniband::network;
@@ -110,6 +110,7 @@ impl World {
             ethernet_faults: PlaneFaults::new(lab.ethernet_links.len(), lab.ethernet_switches.len()),
             infiniband_faults: PlaneFaults::new(lab.infiniband.links.len(), lab.infiniband.switches.len()),
             fip: fip::new(&lab, plan.timers.fip),
+            lldp: lldp::new(&lab, &net.ethernet, plan.timers.lldp),
             dark_links: Default::default(),
             broken_links: Default::default(),
             quality: Quality::new(&lab, &net),

@@ -41,6 +41,7 @@ mod infiniband_faults;
 mod ipoib;
 mod iscsi;
 mod lane_series;
+mod lldp;
 mod losses;
 mod machines;
 mod measure;
@@ -88,6 +89,7 @@ pub use volumes::{GatewayCount, gateway_count};
 use crate::fcip::Fcip;
 use crate::fip::Fip;
 use crate::iscsi::Iscsi;
+use crate::lldp::Lldp;
 use crate::net::{Net, NetEvent, parts};
 use crate::srp::Srp;
 use crate::stats::Series;
@@ -117,6 +119,7 @@ pub(crate) struct Timers {
     fcip: u32,
     out_of_band: u32,
     fip: u32,
+    lldp: u32,
     all: u32,
 }
 
@@ -138,7 +141,8 @@ impl Timers {
         let fcip = srp + if has_channels { Srp::TIMERS } else { 0 };
         let out_of_band = fcip + if has_tunnels(lab) { Fcip::TIMERS } else { 0 };
         let fip = out_of_band + u32::from(!lab.live.out_of_band.is_empty());
-        let all = fip + u32::from(fip::is_used(lab));
+        let lldp = fip + u32::from(fip::is_used(lab));
+        let all = lldp + u32::from(crate::lldp::is_used(lab));
         Timers {
             switch,
             host,
@@ -153,6 +157,7 @@ impl Timers {
             fcip,
             out_of_band,
             fip,
+            lldp,
             all,
         }
     }
@@ -200,6 +205,8 @@ pub struct World {
     pub fcip: Option<Box<Fcip>>,
     /// FIP of virtual links; `None` in a lab without any.
     fip: Option<Box<Fip>>,
+    /// Agents of LLDP; `None` in a lab without PFC and shares.
+    pub lldp: Option<Box<Lldp>>,
     /// Virtualization switches; `None` in a lab without sessions.
     switches: Option<Box<Switches>>,
     /// Control frames delivered so far.
@@ -227,10 +234,12 @@ impl Env<'_> {
     }
 }
 
-/// Handles a timer of FCIP, of metadata servers or of FIP.
+/// Handles a timer of FCIP, of metadata servers, of FIP or of LLDP.
 #[inline(never)]
 fn late_timer(world: &mut World, timer: u32) {
-    if timer >= world.timers.fip {
+    if timer >= world.timers.lldp {
+        lldp::timer(world);
+    } else if timer >= world.timers.fip {
         fip::timer(world);
     } else if timer >= world.timers.out_of_band {
         out_of_band::timer(world);
@@ -244,6 +253,7 @@ fn late_timer(world: &mut World, timer: u32) {
 fn other_event(world: &mut World, event: NetEvent) {
     match event {
         NetEvent::Incident => world.report_incidents(),
+        NetEvent::Packet { packet, .. } if packet.is_lldp() => lldp::packet(world, &packet),
         NetEvent::Packet { packet, .. } if packet.is_fip() => fip::packet(world, &packet),
         NetEvent::Packet { packet, .. } => fcip::packet_or_iscsi(world, &packet),
         NetEvent::Tunnel => fcip::run(world),
@@ -344,6 +354,7 @@ impl World {
                 self.announce_link(link, true);
             }
         }
+        lldp::follow(self);
         fip::start(self);
         self.create_machines_without_start();
         fcip::start(self);

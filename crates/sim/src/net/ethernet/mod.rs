@@ -351,6 +351,7 @@ impl EthernetPlane {
             self.handed.push_back(Handed::Lost(packet.position));
         } else if let Some(packets) = &mut self.lost_packets
             && !packet.is_fip()
+            && !packet.is_lldp()
         {
             packets.push(packet);
         }
