@@ -9,6 +9,7 @@
 pub(crate) mod ethernet;
 pub(crate) mod fcip;
 pub(crate) mod fcoe;
+pub(crate) mod fip;
 pub(crate) mod infiniband;
 
 use crate::net::ethernet::ObservedKind as OnEthernet;

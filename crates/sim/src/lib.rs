@@ -9,9 +9,11 @@
 mod agenda;
 pub mod capture;
 pub mod fcip;
+pub(crate) mod fip;
 pub mod host;
 pub mod infiniband;
 pub mod iscsi;
+pub mod lldp;
 pub mod net;
 pub mod parallel;
 mod precision;

@@ -166,6 +166,9 @@ pub enum FindingKind {
     IoFailures,
     /// A link between switches carries no traffic, because the settings of its ends conflict.
     IsolatedLink,
+    /// The ends of an Ethernet link keep different settings (PFC, ETS), because neither end is willing
+    /// to take over those of the other one.
+    DcbMismatch,
     /// A switch rejected logins.
     LoginsRejected,
     /// Hosts never had a path to their storage.
@@ -194,6 +197,7 @@ impl FindingKind {
             FindingKind::IoFailures => "I/O failures",
             FindingKind::DataLoss => "data loss",
             FindingKind::IsolatedLink => "isolated link",
+            FindingKind::DcbMismatch => "DCB mismatch",
             FindingKind::LoginsRejected => "logins rejected",
             FindingKind::NoPath => "no path",
             FindingKind::ZonesUnchanged => "zones unchanged",

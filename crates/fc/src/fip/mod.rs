@@ -45,11 +45,11 @@ pub const DEFAULT_PERIOD: Span = Span::from_ms(8_000);
 /// Interval between keep-alives of a VN_Port (FC-BB, FIP timers).
 pub const VN_PORT_KEEP_ALIVE: Span = Span::from_secs(90);
 /// Maximum random delay added to the advertisement period, so that FCFs do not synchronise.
-const ADVERTISEMENT_JITTER: Span = Span::from_ms(100);
+pub const ADVERTISEMENT_JITTER: Span = Span::from_ms(100);
 
 /// Time without a message after which a peer that sends one every `period` counts as gone: two and
 /// a half periods.
-const fn silence_limit(period: Span) -> Span {
+pub const fn silence_limit(period: Span) -> Span {
     Span::from_ns(period.as_ns().saturating_mul(5) / 2)
 }
 

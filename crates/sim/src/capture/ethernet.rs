@@ -1,8 +1,9 @@
 //! Frames of Ethernet as bytes: pause frames, and segments of TCP that carry iSCSI or FCIP.
 
 use crate::fcip as fcip_link;
+use crate::fip::Message;
 use crate::iscsi::Seen;
-use crate::net::ethernet::{LONGEST_QUANTA, PRIORITIES, Packet};
+use crate::net::ethernet::{EthernetPlane, LONGEST_QUANTA, PRIORITIES, Packet, Station};
 use crate::net::fcoe::SeenFrame;
 use crate::tcp::TUNNEL_FLOWS;
 use crate::world::World;
@@ -11,12 +12,15 @@ use sanloom_scsi::random::mix;
 use sanloom_transport::tcp::{Ecn, Flags, Segment};
 use sanloom_wire::ether::{EtherHeader, EtherType, MIN_FRAME_BYTES, MacAddr, VlanTag};
 use sanloom_wire::fcip;
+use sanloom_wire::lldp::Lldpdu;
 use sanloom_wire::pause::{LinkPause, PriorityPause};
 use sanloom_wire::tcp::{Ipv4Header, MAX_BLOCKS, TcpHeader, TcpOptions, TcpPacket};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Port of iSCSI (RFC 7143, section 4.2.7.1).
 const ISCSI_PORT: u16 = 3260;
+/// Frame check sequence.
+const FCS_BYTES: usize = 4;
 /// Don't fragment.
 const WHOLE: u16 = 0x4000;
 
@@ -27,6 +31,10 @@ pub(crate) enum Contents<'a> {
     Pause { named: u8, stop: u8, whole_link: bool },
     /// A frame of FCoE or FIP.
     Fcoe(&'a SeenFrame),
+    /// Discovery or a keep-alive of FIP.
+    Fip(Message),
+    /// A frame of LLDP, with the address of its sender.
+    Lldp(MacAddr, &'a Lldpdu),
     /// A segment of an FCIP link.
     Tunnel(fcip_link::Seen<'a>),
     /// A segment of an iSCSI session.
@@ -40,6 +48,10 @@ pub(crate) fn contents<'a>(world: &'a World, packet: &Packet) -> Option<Contents
         Some(Contents::Pause { named, stop, whole_link: packet.pauses_link() })
     } else if packet.is_fcoe() {
         world.net.fc.fcoe.seen(packet).map(Contents::Fcoe)
+    } else if packet.is_lldp() {
+        world.lldp.as_ref()?.sent(packet.flow).map(|(mac, pdu)| Contents::Lldp(mac, pdu))
+    } else if packet.is_fip() {
+        Some(Contents::Fip(Message::of(packet)))
     } else if packet.flow & TUNNEL_FLOWS != 0 {
         let seen = world.fcip.as_ref()?.seen(packet, &|unit| super::fcip::unit(world, unit))?;
         Some(Contents::Tunnel(seen))
@@ -51,8 +63,9 @@ pub(crate) fn contents<'a>(world: &'a World, packet: &Packet) -> Option<Contents
 /// Returns the tag of a frame with these contents.
 pub(crate) fn tag(world: &World, vlans: &VlanNumbers, packet: &Packet, contents: &Contents<'_>) -> Option<VlanTag> {
     let has_tag = match contents {
-        Contents::Pause { .. } | Contents::Tunnel(_) => false,
+        Contents::Pause { .. } | Contents::Tunnel(_) | Contents::Lldp(..) => false,
         Contents::Fcoe(seen) => world.lab.links[seen.lane as usize / 2].fcoe.is_some_and(|config| config.has_tag()),
+        Contents::Fip(message) => super::fip::has_tag(world, packet, *message),
         Contents::Session(seen) => seen.plan.tag.is_some(),
     };
     has_tag.then(|| VlanTag {
@@ -71,10 +84,17 @@ pub(super) fn frame(world: &World, vlans: &VlanNumbers, line: u32, packet: &Pack
     match &contents {
         Contents::Pause { named, stop, whole_link } => pause(line, (*named, *stop), *whole_link, &mut out),
         Contents::Fcoe(seen) => super::fcoe::frame(world, tag, packet, seen, &mut out)?,
+        Contents::Fip(message) => super::fip::frame(world, packet, *message)?.emit(tag, &mut out),
+        Contents::Lldp(from, pdu) => {
+            EtherHeader { to: MacAddr::NEAREST_BRIDGE, from: *from, tag, ether_type: EtherType::LLDP }.emit(&mut out);
+            pdu.emit(&mut out);
+        }
         Contents::Tunnel(seen) => segment(tag, packet, &of_tunnel(seen), &mut out),
         Contents::Session(seen) => segment(tag, packet, &of_session(seen), &mut out),
     }
     out.resize(out.len().max(MIN_FRAME_BYTES), 0);
+    let has_length = !(packet.is_fip() || packet.is_lldp()) || out.len() + FCS_BYTES == usize::from(packet.bytes);
+    debug_assert!(has_length, "a frame of FIP or LLDP with {} bytes of {}", out.len() + FCS_BYTES, packet.bytes);
     Some(out)
 }
 
@@ -89,10 +109,22 @@ pub(crate) fn quanta(stop: u8) -> [u16; PRIORITIES] {
     std::array::from_fn(|priority| if stop & 1 << priority != 0 { LONGEST_QUANTA as u16 } else { 0 })
 }
 
+/// Address of the sender of a line: of an interface, or of a port of a switch.
+pub(crate) fn line_mac(ethernet: &EthernetPlane, line: u32) -> MacAddr {
+    match ethernet.lines()[line as usize].from {
+        Station::Interface(interface) => mac(interface),
+        Station::Switch { .. } => port_mac(line),
+    }
+}
+
+fn port_mac(line: u32) -> MacAddr {
+    let [_, a, b, c] = line.to_be_bytes();
+    MacAddr([0x02, 0, 1, a, b, c])
+}
+
 /// Appends a pause frame of the sender of a line.
 fn pause(line: u32, (named, stop): (u8, u8), whole_link: bool, out: &mut Vec<u8>) {
-    let [_, a, b, c] = line.to_be_bytes();
-    let from = MacAddr([0x02, 0, 1, a, b, c]);
+    let from = port_mac(line);
     let quanta = quanta(stop);
     match whole_link {
         true => LinkPause { quanta: quanta[0] }.emit(from, out),

@@ -65,7 +65,7 @@ pub(super) fn frame(
 }
 
 /// Returns the FCF-MAC of a port of a switch; `None` for a VN_Port.
-fn port_mac(world: &World, end: End) -> Option<MacAddr> {
+pub(super) fn port_mac(world: &World, end: End) -> Option<MacAddr> {
     match end {
         End::Switch { switch, port } => Some(world.lab.switches[usize::from(switch)].fcf_mac(port)),
         End::NPort(_) | End::Loop { .. } => None,
@@ -73,7 +73,7 @@ fn port_mac(world: &World, end: End) -> Option<MacAddr> {
 }
 
 /// Returns the FC-MAP of the forwarder at one of two ends.
-fn fc_map(world: &World, ends: [End; 2]) -> FcMap {
+pub(super) fn fc_map(world: &World, ends: [End; 2]) -> FcMap {
     let of_switch = ends.into_iter().find_map(|end| match end {
         End::Switch { switch, .. } => Some(world.lab.live.fcoe(switch).fc_map),
         End::NPort(_) | End::Loop { .. } => None,

@@ -265,6 +265,12 @@ impl Net {
         settle_fcoe(self);
     }
 
+    /// Appends a frame that is for the other end of an Ethernet line to the queue of its sender.
+    pub(crate) fn send_on_line(&mut self, line: u32, packet: Packet) {
+        self.ethernet.send_on_line(&mut self.events, line, packet);
+        settle_fcoe(self);
+    }
+
     /// Takes an Ethernet link down or brings it up. Frames on it and frames queued for it are lost.
     pub fn set_ethernet_link(&mut self, link: u32, up: bool) {
         self.ethernet.set_link(&mut self.events, link, up);

@@ -8,13 +8,15 @@ use super::frames::{self, FrameTexts};
 use super::segments::{self, SegmentTexts};
 use super::{Columns, Lines, Pending, at_ns, light};
 use crate::capture::ethernet::{self, Contents};
-use crate::capture::fcoe;
+use crate::capture::{fcoe, fip};
 use crate::fcip::Unit;
 use crate::net::ethernet::{ObservedKind, PRIORITIES, Packet};
 use crate::net::fcoe::SeenFrame;
 use crate::world::World;
 use sanloom_fc::config::VlanNumbers;
 use sanloom_fc::san::Lab;
+use sanloom_wire::ether::MacAddr;
+use sanloom_wire::lldp::{Lldpdu, Tlv};
 
 /// State of the timeline.
 pub(super) struct Timeline {
@@ -111,6 +113,10 @@ impl Timeline {
                 ids: identify(world, packet),
                 ..Told::default()
             },
+            Contents::Lldp(_, pdu) => Told { what: lldp(pdu), ids: identify(world, packet), ..Told::default() },
+            Contents::Fip(message) => {
+                Told { what: format!("FIP {}", fip::text(*message)), ids: identify(world, packet), ..Told::default() }
+            }
             Contents::Tunnel(seen) => {
                 let [what, ids, marks] = self.segments.of(packet, &ethernet::of_tunnel(seen));
                 let units: Vec<String> = seen.begun.iter().map(|unit| self.unit(world, unit)).collect();
@@ -149,11 +155,26 @@ fn carrier(seen: &SeenFrame) -> &'static str {
 fn identify(world: &World, packet: &Packet) -> String {
     let ids = match ethernet::contents(world, packet) {
         Some(Contents::Fcoe(seen)) => frames::ids(&seen.frame),
+        Some(Contents::Lldp(from, _)) => format!("{from} > {}", MacAddr::NEAREST_BRIDGE),
+        Some(Contents::Fip(message)) => fip::addresses(world, packet, message),
         Some(Contents::Tunnel(seen)) => segments::ids(&ethernet::of_tunnel(&seen)),
         Some(Contents::Session(seen)) => segments::ids(&ethernet::of_session(&seen)),
         Some(Contents::Pause { .. }) | None => return String::new(),
     };
     ids + " "
+}
+
+/// Returns the text of an LLDPDU: the lossless priorities, and whether its sender is willing.
+fn lldp(pdu: &Lldpdu) -> String {
+    let pfc = pdu.tlvs.iter().find_map(|tlv| match tlv {
+        Tlv::Pfc(pfc) => Some(pfc),
+        _ => None,
+    });
+    let Some(pfc) = pfc else { return "LLDP".to_owned() };
+    let lossless = (0..PRIORITIES).filter(|priority| pfc.priorities & 1 << priority != 0);
+    let lossless: Vec<String> = lossless.map(|priority| priority.to_string()).collect();
+    let lossless = if lossless.is_empty() { "off".to_owned() } else { lossless.join(",") };
+    format!("LLDP DCBX PFC {lossless}{}", if pfc.willing { " willing" } else { "" })
 }
 
 /// Returns the text of a pause frame.

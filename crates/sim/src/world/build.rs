@@ -15,12 +15,12 @@ use super::path::{Paths, Served, SystemPlan};
 use super::plane_faults::PlaneFaults;
 use super::quality::Quality;
 use super::relay::Relay;
-use super::schedule;
+use super::schedule::{self, LinkFaults};
 use super::srp::SrpPorts;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
 use super::volumes::{self, Switches};
-use super::{Timers, World, ethernet, fcip, fcoe};
+use super::{Timers, World, ethernet, fcip, fcoe, fip, lldp};
 use crate::host::FrameWindow;
 use crate::iscsi::Iscsi;
 use crate::net::infiniband::network;
@@ -106,9 +106,12 @@ impl World {
             start_ps: 0,
             timers: plan.timers,
             schedule: Default::default(),
-            link_faults: Default::default(),
+            link_faults: LinkFaults::new(lab.links.len()),
             ethernet_faults: PlaneFaults::new(lab.ethernet_links.len(), lab.ethernet_switches.len()),
             infiniband_faults: PlaneFaults::new(lab.infiniband.links.len(), lab.infiniband.switches.len()),
+            fip: fip::new(&lab, plan.timers.fip),
+            lldp: lldp::new(&lab, &net.ethernet, plan.timers.lldp),
+            dark_links: Default::default(),
             broken_links: Default::default(),
             quality: Quality::new(&lab, &net),
             loops: Loops::new(&lab),

@@ -4,6 +4,7 @@ use super::World;
 use super::faults::lanes;
 use super::fcoe;
 use super::iscsi;
+use super::lldp;
 use super::notes::NoteKind;
 use super::plane_faults::chance;
 use crate::net::ethernet::Station;
@@ -101,6 +102,7 @@ fn update(world: &mut World, link: u16) {
         return;
     }
     world.net.set_ethernet_link(link.into(), up);
+    lldp::follow(world);
     world.notes.add(parts::turn(&world.net), NoteKind::EthernetLink { link, up });
     world.ethernet_faults.downtimes.link_changed(link, up, world.net.now());
 }

@@ -4,11 +4,11 @@ use super::World;
 use super::arbitrated_loop;
 use super::controllers;
 use super::disks::Disks;
-use super::fcoe;
 use super::notes::NoteKind;
 use super::out_of_band;
 use super::schedule::{LinkFaults, Schedule, Step};
 use super::{ethernet_faults, infiniband_faults};
+use super::{fcoe, fip};
 use crate::net::{End, LaneFault, parts};
 use crate::rng::{Purpose, stream_rng};
 use sanloom_fc::config::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault, LinkEnd, Node};
@@ -163,13 +163,20 @@ impl World {
     /// port at its ends, the Ethernet below a virtual link is whole, and the switches at its ends
     /// are running.
     pub(super) fn update_link(&mut self, link: u16) {
+        fip::link_changes(self, link);
+        self.update_link_state(link);
+    }
+
+    /// As [`World::update_link`], when nothing has changed at the ends of the link.
+    pub(super) fn update_link_state(&mut self, link: u16) {
         let runs = |node: Node| match node {
             Node::Switch(switch) => self.control.switches[usize::from(switch)].up,
             Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
         };
         let config = &self.lab.links[usize::from(link)];
         let is_disabled = self.control.operator.as_ref().is_some_and(|operator| operator.darkens(config));
-        let is_broken = self.broken_links.get(&link).is_some_and(|(_, has_ended)| *has_ended);
+        let has_ended = self.broken_links.get(&link).is_some_and(|(_, has_ended)| *has_ended);
+        let is_broken = has_ended || fip::holds(self, link);
         let is_held = self.link_faults.is_down(link) || is_disabled || is_broken;
         let up = !is_held && config.ends.iter().all(|end| runs(end.node));
         if up == self.net.fc.link_is_up(link) {
@@ -190,7 +197,10 @@ impl World {
             self.net.link_down(link);
         }
         let now = self.net.now();
-        self.notes.add(parts::turn(&self.net), NoteKind::Link { link, up });
+        // The first discovery of a virtual link is part of the first login.
+        if self.start_ps > 0 || !up {
+            self.notes.add(parts::turn(&self.net), NoteKind::Link { link, up });
+        }
         self.downtimes.link_changed(link, up, now);
         self.announce_link(link, up);
     }

@@ -1,14 +1,14 @@
 //! FCoE of a lab: virtual links over its Ethernet.
 
 use super::World;
-use super::fcip;
 use super::schedule::Step;
+use super::{fcip, fip};
 use crate::net::ethernet::{EthernetPlane, Line};
 use crate::net::fcoe::{FcoeLanePlan, FcoePlan};
 use crate::net::line::ByteTime;
 use crate::net::{End, Lane};
 use sanloom_fc::config::{
-    EthernetRate, FCIP_OVERHEAD_BYTES, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, Node, TAG_BYTES, VirtualLink,
+    EthernetRate, FCIP_OVERHEAD_BYTES, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, TAG_BYTES, VirtualLink,
 };
 use sanloom_fc::san::{FcoePath, Lab, fcoe_paths, fcoe_paths_without};
 use std::collections::btree_map::Entry;
@@ -72,27 +72,16 @@ pub(super) fn disable_pauses(lab: &Lab, plane: &mut EthernetPlane) {
     }
 }
 
-/// Returns the time without keep-alives or advertisements after which a virtual link ends: 2.5
-/// periods of its forwarder (FC-BB-6), or two keep-alive time-outs of an FCIP link.
-fn patience_ps(lab: &Lab, link: &Link) -> u64 {
-    if let Some(tunnel) = link.fcoe.and_then(|link| link.fcip) {
-        return 2 * tunnel.keep_alive.0;
-    }
-    let periods = link.ends.iter().filter_map(|end| match end.node {
-        Node::Switch(switch) => Some(lab.live.fcoe(switch).keep_alive.0),
-        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => None,
-    });
-    periods.min().unwrap_or(0) / 2 * 5
-}
-
-/// Ends the virtual links whose Ethernet is broken, and brings up the others. If an interface has
-/// no light, its link ends at once; otherwise the keep-alives must be missing for long enough. A
-/// cable that loses every frame of a direction carries no keep-alives either.
+/// Follows a change of Ethernet: FIP learns which interfaces have light, and FCIP links end whose
+/// Ethernet is broken. If an interface has no light, its link ends at once; otherwise the
+/// keep-alives must be missing for long enough. A cable that loses every frame of a direction
+/// carries no keep-alives either.
 pub(super) fn update(world: &mut World) {
-    let lab = world.lab.clone();
-    if lab.links.iter().all(|link| link.fcoe.is_none()) {
+    fip::follow_all(world);
+    if world.fcip.is_none() {
         return;
     }
+    let lab = world.lab.clone();
     let now = world.net.now();
     let lines = world.net.ethernet.lines();
     let links_with = |is: fn(&Line) -> bool| -> BTreeSet<u16> {
@@ -102,7 +91,7 @@ pub(super) fn update(world: &mut World) {
     let silent = links_with(|line| !line.up || line.errors.loses_all());
     let interfaces = lab.ethernet_interfaces();
     for path in fcoe_paths_without(&lab, &silent) {
-        let link = path.link;
+        let (link, Some(tunnel)) = (path.link, path.config.fcip) else { continue };
         if path.is_joined {
             if let Some((_, true)) = world.broken_links.remove(&link) {
                 fcip::reset(world, link);
@@ -115,7 +104,7 @@ pub(super) fn update(world: &mut World) {
             Entry::Occupied(place) => (false, *place.get()),
         };
         let is_dark = |number: u16| dark.contains(&(interfaces[usize::from(number)].link as u16));
-        let end_ps = since_ps + patience_ps(&lab, &lab.links[usize::from(link)]);
+        let end_ps = since_ps + 2 * tunnel.keep_alive.0;
         if has_ended {
             continue;
         }

@@ -34,12 +34,14 @@ mod ethernet_faults;
 mod faults;
 mod fcip;
 pub mod fcoe;
+mod fip;
 mod host;
 pub mod infiniband;
 mod infiniband_faults;
 mod ipoib;
 mod iscsi;
 mod lane_series;
+mod lldp;
 mod losses;
 mod machines;
 mod measure;
@@ -85,7 +87,9 @@ pub use target::{Storage, StorageNode};
 pub use volumes::{GatewayCount, gateway_count};
 
 use crate::fcip::Fcip;
+use crate::fip::Fip;
 use crate::iscsi::Iscsi;
+use crate::lldp::Lldp;
 use crate::net::{Net, NetEvent, parts};
 use crate::srp::Srp;
 use crate::stats::Series;
@@ -95,7 +99,7 @@ use quality::Quality;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
 use schedule::{LinkFaults, Schedule};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use volumes::Switches;
 
@@ -114,6 +118,8 @@ pub(crate) struct Timers {
     srp: u32,
     fcip: u32,
     out_of_band: u32,
+    fip: u32,
+    lldp: u32,
     all: u32,
 }
 
@@ -134,7 +140,9 @@ impl Timers {
         let srp = iscsi + if has_sessions { Iscsi::TIMERS } else { 0 };
         let fcip = srp + if has_channels { Srp::TIMERS } else { 0 };
         let out_of_band = fcip + if has_tunnels(lab) { Fcip::TIMERS } else { 0 };
-        let all = out_of_band + u32::from(!lab.live.out_of_band.is_empty());
+        let fip = out_of_band + u32::from(!lab.live.out_of_band.is_empty());
+        let lldp = fip + u32::from(fip::is_used(lab));
+        let all = lldp + u32::from(crate::lldp::is_used(lab));
         Timers {
             switch,
             host,
@@ -148,6 +156,8 @@ impl Timers {
             srp,
             fcip,
             out_of_band,
+            fip,
+            lldp,
             all,
         }
     }
@@ -180,7 +190,9 @@ pub struct World {
     /// Faults of Ethernet.
     pub ethernet_faults: PlaneFaults,
     pub infiniband_faults: PlaneFaults,
-    /// Time since which the Ethernet below a virtual link is broken, and whether the link has ended
+    /// Virtual links that a change of the lab brings up.
+    dark_links: BTreeSet<u16>,
+    /// Time since which the Ethernet below an FCIP link is broken, and whether the link has ended
     /// because of it, by number of the link.
     broken_links: BTreeMap<u16, (u64, bool)>,
     quality: Quality,
@@ -191,6 +203,10 @@ pub struct World {
     pub srp: Option<Box<Srp>>,
     /// FCIP links; `None` in a lab without any.
     pub fcip: Option<Box<Fcip>>,
+    /// FIP of virtual links; `None` in a lab without any.
+    fip: Option<Box<Fip>>,
+    /// Agents of LLDP; `None` in a lab without PFC and shares.
+    pub lldp: Option<Box<Lldp>>,
     /// Virtualization switches; `None` in a lab without sessions.
     switches: Option<Box<Switches>>,
     /// Control frames delivered so far.
@@ -218,12 +234,17 @@ impl Env<'_> {
     }
 }
 
-/// Handles a timer of FCIP or of metadata servers.
+/// Handles a timer of FCIP, of metadata servers, of FIP or of LLDP.
 #[inline(never)]
 fn late_timer(world: &mut World, timer: u32) {
-    match timer >= world.timers.out_of_band {
-        true => out_of_band::timer(world),
-        false => fcip::timer(world),
+    if timer >= world.timers.lldp {
+        lldp::timer(world);
+    } else if timer >= world.timers.fip {
+        fip::timer(world);
+    } else if timer >= world.timers.out_of_band {
+        out_of_band::timer(world);
+    } else {
+        fcip::timer(world);
     }
 }
 
@@ -232,6 +253,8 @@ fn late_timer(world: &mut World, timer: u32) {
 fn other_event(world: &mut World, event: NetEvent) {
     match event {
         NetEvent::Incident => world.report_incidents(),
+        NetEvent::Packet { packet, .. } if packet.is_lldp() => lldp::packet(world, &packet),
+        NetEvent::Packet { packet, .. } if packet.is_fip() => fip::packet(world, &packet),
         NetEvent::Packet { packet, .. } => fcip::packet_or_iscsi(world, &packet),
         NetEvent::Tunnel => fcip::run(world),
         NetEvent::Infiniband { packet, .. } => srp::packet(world, &packet),
@@ -321,6 +344,9 @@ impl World {
     pub fn log_in(&mut self) {
         let dark = self.lab.dark_links();
         for link in 0..self.lab.links.len() as u16 {
+            if fip::controls(self, link) {
+                continue;
+            }
             if dark.contains(&link) {
                 self.net.link_down(link);
                 self.downtimes.link_changed(link, false, self.net.now());
@@ -328,6 +354,8 @@ impl World {
                 self.announce_link(link, true);
             }
         }
+        lldp::follow(self);
+        fip::start(self);
         self.create_machines_without_start();
         fcip::start(self);
         iscsi::start(self);
@@ -340,7 +368,8 @@ impl World {
             self.run_until(until);
             let is_quiet = self.control_frames == before && self.net.fc.frames_in_flight() == 0;
             let logs_in = iscsi::is_logging_in(self) || srp::is_logging_in(self);
-            let is_forming = self.control.is_forming() || self.loops.is_initialising() || logs_in;
+            let is_forming =
+                self.control.is_forming() || self.loops.is_initialising() || logs_in || fip::is_discovering(self);
             if (is_quiet && !is_forming && !self.nports.is_logging_in()) || until >= limit_ps {
                 break;
             }

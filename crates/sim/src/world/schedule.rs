@@ -28,7 +28,7 @@ pub(super) enum Step {
     FailBack(u16, u8),
     /// Moves of LUNs between the controllers of a storage system may end.
     EndMoves(u16),
-    /// Virtual links of FCoE whose keep-alives do not arrive may end.
+    /// FCIP links whose keep-alives do not arrive may end.
     EndVirtualLinks,
 }
 

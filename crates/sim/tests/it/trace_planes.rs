@@ -282,12 +282,24 @@ fn pdus_begin_in_the_lines_as_tshark_finds_them() {
 #[test]
 fn every_line_of_fcoe_is_a_frame_of_the_capture() {
     let written = ethernet(FCOE, "fcf-tor");
-    let mut logins = 0;
+    let (mut logins, mut discovered) = (0, 0);
     for (line, row) in
         compare(&written, &[], &["vlan.etype", "fc.s_id", "fc.d_id", "fc.ox_id", "vlan.id", "eth.type"], 4)
     {
         if row[5] == "0x8808" {
             assert!(line.text.starts_with("PFC "), "{}", line.text);
+            continue;
+        }
+        if row[5] == "0x88cc" {
+            assert!(line.text.starts_with("LLDP DCBX PFC 3") && line.text.contains("untagged"), "{}", line.text);
+            continue;
+        }
+        if row[1].is_empty() {
+            // Discovery and keep-alives; that of the VLAN has no tag.
+            let is_tagged = row[0] == "0x8914";
+            assert!(is_tagged || row[5] == "0x8914", "{}: {row:?}", line.text);
+            assert!(line.text.starts_with("FIP ") && line.text.contains("untagged") != is_tagged, "{}", line.text);
+            discovered += 1;
             continue;
         }
         let ids: Vec<String> = [1, 2, 3].map(|at| row[at].trim_start_matches("0x").replace('.', "")).to_vec();
@@ -297,7 +309,7 @@ fn every_line_of_fcoe_is_a_frame_of_the_capture() {
         assert!(line.text.contains(&format!(" VLAN {}  ", row[4])), "{}", line.text);
         logins += u64::from(is_fip);
     }
-    assert!(logins >= 2, "{logins}");
+    assert!(logins >= 2 && discovered >= 6, "{logins}, {discovered}");
 }
 
 /// Frames of Fibre Channel in an FCIP link are named where they begin.

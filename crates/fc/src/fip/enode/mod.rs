@@ -67,9 +67,10 @@ struct Chosen {
     fcoe_mac: MacAddr,
 }
 
-/// Maximum number of VLAN requests of an ENode, and the interval between them.
+/// Maximum number of VLAN requests of an ENode.
 const VLAN_REQUESTS: u8 = 3;
-const VLAN_REQUEST_SPACING: Span = Span::from_secs(1);
+/// Interval between the VLAN requests of an ENode.
+pub const VLAN_REQUEST_SPACING: Span = Span::from_secs(1);
 
 impl Enode {
     /// Returns an ENode without a link.

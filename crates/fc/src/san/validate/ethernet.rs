@@ -5,7 +5,7 @@ use crate::config::{
     Congestion, EthernetFault, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Fault,
     FaultKind, MAX_VLANS, PRIORITIES, Picos,
 };
-use crate::san::{IpPaths, IscsiPaths, Lab, Place, ProblemKind, Section};
+use crate::san::{DcbMismatch, IpPaths, IscsiPaths, Lab, Place, ProblemKind, Section, dcb_mismatches};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum number of interfaces, because packets carry a 16-bit number.
@@ -379,39 +379,15 @@ fn headroom(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// Links at whose ends different priorities are lossless.
+/// Links whose ends keep different settings.
 fn lossless_ends(lab: &Lab, problems: &mut Problems) {
-    for (number, link) in lab.ethernet_links.iter().enumerate() {
-        let at_ends = link.switches().filter_map(|(_, switch)| lab.ethernet_switches.get(usize::from(switch)));
-        let [one, other] = at_ends.collect::<Vec<_>>()[..] else { continue };
-        let (own, far) = (one.lossless, other.lossless);
-        let (one, other, is_pause) = (&one.name, &other.name, [one.pauses_links, other.pauses_links]);
-        if is_pause[0] != is_pause[1] {
-            let (pauses, ignores) = if is_pause[0] { (one, other) } else { (other, one) };
-            problems.add(
-                ProblemKind::PauseMismatch,
-                link_place(number),
-                format!("`{pauses}` pauses the whole link `{}`, and `{ignores}` ignores such pauses", link.name),
-                "give both switches the same `pause` or the same `pfc`",
-            );
-        } else if !is_pause[0] && own != far {
-            problems.add(
-                ProblemKind::PauseMismatch,
-                link_place(number),
-                format!(
-                    "PFC is on for {} at `{one}` and for {} at `{other}`, so a priority is lossless at one end of `{}` only",
-                    list(own),
-                    list(far),
-                    link.name
-                ),
-                "give both switches the same `pfc`",
-            );
-        }
+    for DcbMismatch { link, reason, remedy } in dcb_mismatches(lab) {
+        problems.add(ProblemKind::PauseMismatch, link_place(link), reason, remedy);
     }
 }
 
 /// Text such as "priorities 3 and 4".
-pub(super) fn list(mask: u8) -> String {
+pub(in crate::san) fn list(mask: u8) -> String {
     let numbers: Vec<String> = (0..PRIORITIES).filter(|p| mask & 1 << p != 0).map(|p| p.to_string()).collect();
     match &numbers[..] {
         [] => "no priority".to_owned(),

@@ -21,6 +21,7 @@ mod timers;
 mod traffic;
 mod virtual_fabrics;
 
+pub(super) use ethernet::list as priorities_in_words;
 pub use traffic::MAX_BLOCKS;
 
 use super::{Lab, Picos, Place, Problem, ProblemKind, Section};

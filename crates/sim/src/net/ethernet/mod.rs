@@ -266,6 +266,19 @@ impl EthernetPlane {
         &self.lines
     }
 
+    /// Returns whether the link of an interface is up.
+    pub fn has_light(&self, interface: u16) -> bool {
+        self.interface_tx.get(usize::from(interface)).is_some_and(|line| self.lines[*line as usize].up)
+    }
+
+    /// Returns whether links that are up lead from one interface to the other one, in any VLAN.
+    pub(crate) fn joins(&self, [from, to]: [u16; 2]) -> bool {
+        match self.lines[self.interface_tx[usize::from(from)] as usize].to {
+            Station::Switch { switch, .. } => self.routes.port(switch, to, 0).is_some(),
+            Station::Interface(other) => other == to,
+        }
+    }
+
     /// Returns the memory of a switch.
     pub fn memory(&self, switch: u16) -> &Memory {
         &self.switches[usize::from(switch)].memory
@@ -336,7 +349,10 @@ impl EthernetPlane {
         self.record(line, at_ps, ObservedKind::Lost { packet, loss });
         if packet.is_fcoe() {
             self.handed.push_back(Handed::Lost(packet.position));
-        } else if let Some(packets) = &mut self.lost_packets {
+        } else if let Some(packets) = &mut self.lost_packets
+            && !packet.is_fip()
+            && !packet.is_lldp()
+        {
             packets.push(packet);
         }
         self.fate.lost += 1;

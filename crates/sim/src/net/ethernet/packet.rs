@@ -38,6 +38,8 @@ const ECN_CAPABLE: u8 = 4;
 const CONGESTION: u8 = 8;
 const FCOE: u8 = 16;
 const WHOLE_LINK: u8 = 32;
+const FIP: u8 = 64;
+const LLDP: u8 = 128;
 
 impl Packet {
     /// Returns a frame. Shorter lengths than [`SHORTEST_BYTES`] are padded.
@@ -74,6 +76,31 @@ impl Packet {
     #[inline]
     pub fn is_fcoe(&self) -> bool {
         self.flags & FCOE != 0
+    }
+
+    /// Marks the frame as one of the discovery and keep-alives of FIP.
+    pub fn with_fip(mut self) -> Packet {
+        self.flags |= FIP;
+        self
+    }
+
+    /// Returns whether this is a frame of [`Packet::with_fip`].
+    #[inline]
+    pub fn is_fip(&self) -> bool {
+        self.flags & FIP != 0
+    }
+
+    /// Marks the frame as one of LLDP, which is for the other end of the line. Its flow is the number
+    /// of the line.
+    pub fn with_lldp(mut self) -> Packet {
+        self.flags |= LLDP;
+        self
+    }
+
+    /// Returns whether this is a frame of LLDP.
+    #[inline]
+    pub fn is_lldp(&self) -> bool {
+        self.flags & LLDP != 0
     }
 
     /// Returns a pause frame (IEEE 802.1Qbb): the sender of the line stops the priorities in `stop`

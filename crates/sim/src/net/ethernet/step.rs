@@ -27,6 +27,16 @@ impl EthernetPlane {
         self.try_send(events, line);
     }
 
+    /// Appends a frame that is for the other end of a line to the queue of its sender.
+    pub(in crate::net) fn send_on_line(&mut self, events: &mut Events, line: u32, packet: Packet) {
+        self.fate.sent += 1;
+        if !self.lines[line as usize].up {
+            return self.lose(events.now, line, packet, PacketLoss::LinkDown);
+        }
+        self.lines[line as usize].egress.push(Queued { packet, ready_ps: events.now, ingress: OWN });
+        self.try_send(events, line);
+    }
+
     /// The first frame on a line has arrived.
     pub(in crate::net) fn arrive(&mut self, events: &mut Events, number: u32) -> Option<NetEvent> {
         let line = &mut self.lines[number as usize];
@@ -47,6 +57,11 @@ impl EthernetPlane {
                 self.fate.delivered += 1;
                 return Some(NetEvent::Packet { interface, packet });
             }
+            Station::Switch { .. } if packet.is_lldp() && !packet.is_corrupt() => {
+                self.fate.delivered += 1;
+                return Some(NetEvent::Packet { interface: u16::MAX, packet });
+            }
+            Station::Switch { .. } if packet.is_lldp() => self.lose(events.now, number, packet, PacketLoss::Fcs),
             Station::Switch { switch, port } => {
                 if let Err(loss) = self.forward(events, number, (switch, port), on_line) {
                     self.lose(events.now, number, packet, loss);
@@ -214,6 +229,10 @@ impl EthernetPlane {
 
     /// Frees the memory of a frame.
     pub(super) fn free(&mut self, events: &mut Events, switch: u16, queued: &Queued) {
+        // A frame of the switch itself is in none of its memory for forwarding.
+        if queued.ingress == OWN {
+            return;
+        }
         let priority = usize::from(queued.packet.priority());
         let state = &mut self.switches[usize::from(switch)];
         if state.memory.free(usize::from(queued.ingress), priority, queued.packet.bytes) {

@@ -28,6 +28,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(blocks::too_few(view, results));
     found.extend(blocks::saturated(results));
     found.extend(lanes::spreading(view, results));
+    found.extend(pauses::mismatches(view));
     found.extend(pauses::headroom(results));
     found.extend(pauses::spreading(view, results));
     found.extend(pauses::saturated(results));
@@ -104,7 +105,7 @@ fn rank(kind: FindingKind) -> u8 {
         FindingKind::LoginsRejected => 3,
         FindingKind::NoPath | FindingKind::ZonesUnchanged => 4,
         FindingKind::SlowDrain | FindingKind::CongestionSpreading => 5,
-        FindingKind::CreditLoss => 6,
+        FindingKind::CreditLoss | FindingKind::DcbMismatch => 6,
         FindingKind::Stall => 7,
         FindingKind::Bottleneck => 8,
         FindingKind::StorageBound => 9,

@@ -6,6 +6,7 @@ use crate::results::view::View;
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{EthernetDirection, Finding, FindingKind, Results, Victim};
 use sanloom_api::words::plural;
+use sanloom_fc::san::dcb_mismatches;
 use std::collections::BTreeMap;
 
 /// Share of the time for which a sender is paused, from which on congestion spreads.
@@ -36,6 +37,19 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
         from_s: Some(at_s),
         ..Finding::default()
     }]
+}
+
+/// Links whose ends keep different settings. `check` warns of the same links.
+pub(super) fn mismatches(view: &View<'_>) -> impl Iterator<Item = Finding> {
+    let lab = &view.world.lab;
+    dcb_mismatches(lab).into_iter().map(|mismatch| Finding {
+        kind: FindingKind::DcbMismatch,
+        title: format!("the ends of {} do not agree by DCBX", lab.ethernet_links[mismatch.link].name),
+        detail: mismatch.reason,
+        remedy: format!("To agree, {}", mismatch.remedy),
+        culprit: Some(lab.ethernet_links[mismatch.link].name.clone()),
+        ..Finding::default()
+    })
 }
 
 /// Lossless priorities that lost frames because of their headroom.

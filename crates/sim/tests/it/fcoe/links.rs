@@ -1,16 +1,19 @@
 //! Virtual links and logins of random labs against a plain model of them, at every instant.
 //!
-//! The model knows the Ethernet links and their changes only. A virtual link ends at once when an
-//! interface at its end has no light, and otherwise when its ends have not been joined for 2.5
-//! periods of the keep-alives (FC-BB-6). It comes up when they are joined again. A host whose
-//! virtual link ends loses its targets at that instant, and logs in soon after it comes up.
+//! The model knows the frames of FIP that arrive at the ends of virtual links, and the changes of
+//! the Ethernet links. A virtual link ends at once when an interface at its end has no light, and
+//! otherwise when one of its ends has received no keep-alive or advertisement for 2.5 periods
+//! (FC-BB-6). It comes up when a solicited advertisement arrives. A host whose virtual link ends
+//! loses its targets at that instant, and logs in soon after it comes up.
 
 use crate::labs;
 use sanloom_fc::config::Picos;
 use sanloom_scsi::random::SplitMix64;
 use sanloom_sim::host::PathState;
-use sanloom_sim::run::{Blind, Options, simulate};
-use sanloom_sim::world::NoteKind;
+use sanloom_sim::net::Observed;
+use sanloom_sim::net::ethernet::{ObservedKind, Station};
+use sanloom_sim::run::{Observer, Options, simulate};
+use sanloom_sim::world::{NoteKind, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -80,64 +83,158 @@ fn draw(seed: u64) -> Draw {
     Draw { text, cables, virtual_links }
 }
 
-/// Returns whether cables that are up join two nodes. Only Ethernet switches pass frames on.
-fn are_joined(cables: &[[String; 2]], dark: &BTreeSet<usize>, [from, to]: &[String; 2]) -> bool {
-    let mut reached = BTreeSet::from([from.clone()]);
-    loop {
-        let mut more = reached.clone();
-        for (_, [a, b]) in cables.iter().enumerate().filter(|(number, _)| !dark.contains(number)) {
-            for [one, other] in [[a, b], [b, a]] {
-                if reached.contains(one) && (one == from || one.starts_with('e')) {
-                    more.insert(other.clone());
+/// Kinds of frames of FIP, by the code in their packets.
+const SOLICITED: u32 = 4;
+const ADVERTISEMENT: u32 = 5;
+const KEEP_ALIVE: u32 = 6;
+
+/// An event of the plain model.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Event {
+    /// A cable goes dark or comes up.
+    Cable(usize, bool),
+    /// A frame of FIP arrives at an end of a virtual link.
+    Arrival { link: usize, to_forwarder: bool, code: u32 },
+}
+
+/// A frame of FIP on the line to its interface.
+#[derive(Clone, Copy, Debug)]
+struct OnLine {
+    start_ps: u64,
+    arrival_ps: u64,
+    cable: usize,
+    link: usize,
+    to_forwarder: bool,
+    code: u32,
+}
+
+/// Frames of FIP towards interfaces, and keep-alives of hosts with the times at which they begin.
+#[derive(Default)]
+struct Frames {
+    cables: Vec<Option<usize>>,
+    links: Vec<Option<usize>>,
+    arriving: Vec<OnLine>,
+    keep_alives: Vec<(usize, u64)>,
+}
+
+impl Observer for Frames {
+    fn observed(&mut self, world: &World, _: &[Observed]) {
+        for item in world.net.ethernet.observed() {
+            let ObservedKind::Frame { packet, end_ps } = item.kind else { continue };
+            if !packet.is_fip() {
+                continue;
+            }
+            let Some(link) = self.links[packet.flow as usize / 2] else { continue };
+            // Hosts are the first ends of their links.
+            let (to_forwarder, code) = (packet.flow % 2 == 0, packet.position >> 24);
+            let cable = item.line as usize / 2;
+            let line = &world.net.ethernet.lines()[item.line as usize];
+            match line.to {
+                Station::Interface(_) => self.arriving.push(OnLine {
+                    start_ps: item.at_ps,
+                    arrival_ps: end_ps + world.lab.ethernet_links[cable].propagation.0,
+                    cable: self.cables[cable].expect("a cable"),
+                    link,
+                    to_forwarder,
+                    code,
+                }),
+                Station::Switch { .. } if code == KEEP_ALIVE && matches!(line.from, Station::Interface(_)) => {
+                    self.keep_alives.push((link, item.at_ps))
                 }
+                Station::Switch { .. } => {}
             }
         }
-        if more == reached {
-            return reached.contains(to);
-        }
-        reached = more;
     }
 }
 
-/// Changes of the virtual links by the plain model: time, link and whether it comes up. Changes
-/// of a link at one instant are in their order.
-fn expected(draw: &Draw, changes: &[(u64, usize, bool)], end_ps: u64) -> Vec<(u64, usize, bool)> {
-    let mut instants: BTreeSet<u64> = changes.iter().map(|change| change.0).collect();
-    // Several cables may change at one instant, and each change counts.
-    let mut found = Vec::new();
-    let mut broken: BTreeMap<usize, (u64, bool)> = BTreeMap::new();
-    let mut dark = BTreeSet::new();
-    while let Some(now) = instants.pop_first().filter(|now| *now <= end_ps) {
-        let of_now: Vec<Option<(usize, bool)>> =
-            changes.iter().filter(|change| change.0 == now).map(|change| Some((change.1, change.2))).collect();
-        for change in of_now.into_iter().chain([None]) {
-            match change {
-                Some((cable, true)) => drop(dark.remove(&cable)),
-                Some((cable, false)) => drop(dark.insert(cable)),
-                None => {}
+/// State of a virtual link in the plain model.
+#[derive(Clone, Copy, Default)]
+struct Plain {
+    is_up: bool,
+    /// Time of the last frame that shows that the other end is alive, at the host and at the
+    /// forwarder.
+    heard_ps: [u64; 2],
+}
+
+/// Changes of the virtual links by the plain model: time, link and whether it comes up.
+fn expected(draw: &Draw, cables: &[(u64, usize, bool)], frames: &Frames, end_ps: u64) -> Vec<(u64, usize, bool)> {
+    let went_dark = |frame: &&OnLine| {
+        let during = |at: u64| (frame.start_ps..=frame.arrival_ps).contains(&at);
+        cables.iter().any(|&(at, cable, up)| cable == frame.cable && !up && during(at))
+    };
+    let mut events: Vec<(u64, Event)> = cables.iter().map(|&(at, cable, up)| (at, Event::Cable(cable, up))).collect();
+    let arrival = |frame: &OnLine| {
+        let OnLine { link, to_forwarder, code, .. } = *frame;
+        (frame.arrival_ps, Event::Arrival { link, to_forwarder, code })
+    };
+    events.extend(frames.arriving.iter().filter(|frame| !went_dark(frame)).map(arrival));
+    events.sort();
+    let mut links = vec![Plain::default(); draw.virtual_links.len()];
+    let (mut dark, mut found) = (BTreeSet::new(), Vec::new());
+    let silence = |links: &mut [Plain], until: u64, found: &mut Vec<(u64, usize, bool)>| {
+        for (number, link) in links.iter_mut().enumerate() {
+            let ends_ps = link.heard_ps.map(|heard| heard + PATIENCE_PS).into_iter().min().expect("two ends");
+            if link.is_up && ends_ps <= until {
+                link.is_up = false;
+                found.push((ends_ps, number, false));
             }
-            for (number, ends) in draw.virtual_links.iter().enumerate() {
-                if are_joined(&draw.cables, &dark, ends) {
-                    if let Some((_, true)) = broken.remove(&number) {
-                        found.push((now, number, true));
+        }
+    };
+    for (now, event) in events.into_iter().filter(|(at, _)| *at <= end_ps) {
+        silence(&mut links, now, &mut found);
+        match event {
+            Event::Cable(cable, true) => drop(dark.remove(&cable)),
+            Event::Cable(cable, false) => {
+                dark.insert(cable);
+                for (number, ends) in draw.virtual_links.iter().enumerate() {
+                    // Hosts and forwarders have one cable each.
+                    if links[number].is_up && draw.cables[cable].iter().any(|node| ends.contains(node)) {
+                        links[number].is_up = false;
+                        found.push((now, number, false));
                     }
-                    continue;
                 }
-                let (since, has_ended) = *broken.entry(number).or_insert((now, false));
-                let has_light = |node: &String| {
-                    draw.cables.iter().enumerate().any(|(cable, ends)| ends.contains(node) && !dark.contains(&cable))
-                };
-                if !has_ended && (now >= since + PATIENCE_PS || !ends.iter().all(has_light)) {
-                    broken.insert(number, (since, true));
-                    found.push((now, number, false));
-                } else if !has_ended {
-                    instants.insert(since + PATIENCE_PS);
+            }
+            Event::Arrival { link, to_forwarder, code } => {
+                let ends = &draw.virtual_links[link];
+                let own = |node: &String| draw.cables.iter().position(|cable| cable.contains(node)).expect("a cable");
+                let is_lit = ends.iter().all(|node| !dark.contains(&own(node)));
+                let plain = &mut links[link];
+                match code {
+                    SOLICITED if !plain.is_up && is_lit => {
+                        *plain = Plain { is_up: true, heard_ps: [now; 2] };
+                        found.push((now, link, true));
+                    }
+                    SOLICITED | ADVERTISEMENT if !to_forwarder => plain.heard_ps[0] = now,
+                    KEEP_ALIVE if to_forwarder => plain.heard_ps[1] = now,
+                    _ => {}
                 }
             }
         }
     }
-    found.sort_by_key(|&(at, number, _)| (at, number));
+    silence(&mut links, end_ps, &mut found);
+    found.sort();
     found
+}
+
+/// Checks that each host has sent a keep-alive in each period while its virtual link was up, and
+/// none otherwise.
+fn check_keep_alives(seed: u64, link: usize, changes: &[(u64, usize, bool)], frames: &Frames, end_ps: u64) {
+    let mut up_ps = None;
+    let mut due = Vec::new();
+    let own = changes.iter().filter(|change| change.1 == link).map(|change| (change.0, change.2));
+    for (at, up) in own.chain([(end_ps, false)]) {
+        if let Some(since) = up_ps.take() {
+            let times = (1..).map(|count| since + count * KEEP_ALIVE_PS);
+            due.extend(times.take_while(|due| *due < at));
+        }
+        up_ps = up.then_some(at);
+    }
+    let sent: Vec<u64> = frames.keep_alives.iter().filter(|sent| sent.0 == link).map(|sent| sent.1).collect();
+    assert_eq!(sent.len(), due.len(), "seed {seed}: keep-alives of h{link}: {sent:?} {due:?}");
+    for (sent, due) in sent.iter().zip(&due) {
+        // A frame waits for those before it.
+        assert!((*due..due + 100_000_000).contains(sent), "seed {seed}: h{link} at {sent}, not {due}");
+    }
 }
 
 /// Runs one lab and compares. Returns the changes of virtual links, and the logins.
@@ -146,13 +243,15 @@ fn compare(seed: u64) -> [usize; 2] {
     let mut lab = (*labs::lab(&draw.text)).clone();
     lab.live.fcoe.iter_mut().for_each(|fcoe| fcoe.keep_alive = Picos(KEEP_ALIVE_PS));
     let lab = Arc::new(lab);
-    let finished = simulate(&lab, &Options::default(), &mut Blind);
-    labs::check(&finished);
     let name_of = |links: Vec<&String>, prefix: char| -> Vec<Option<usize>> {
         links.into_iter().map(|name| name.strip_prefix(prefix).and_then(|number| number.parse().ok())).collect()
     };
     let cables = name_of(lab.ethernet_links.iter().map(|link| &link.name).collect(), 'c');
     let virtual_links = name_of(lab.links.iter().map(|link| &link.name).collect(), 'v');
+    let mut frames = Frames { cables: cables.clone(), links: virtual_links.clone(), ..Frames::default() };
+    let watch_ethernet = (0..lab.ethernet_links.len() as u16).collect();
+    let finished = simulate(&lab, &Options { watch_ethernet, ..Options::default() }, &mut frames);
+    labs::check(&finished);
     let (mut changes, mut found) = (Vec::new(), Vec::new());
     let mut paths: BTreeMap<usize, Vec<(u64, bool)>> = BTreeMap::new();
     for note in finished.world.notes.list() {
@@ -175,9 +274,13 @@ fn compare(seed: u64) -> [usize; 2] {
     }
     found.sort_by_key(|&(at, number, _)| (at, number));
     let end_ps = finished.world.net.now();
-    let expected = expected(&draw, &changes, end_ps);
+    let all = expected(&draw, &changes, &frames, end_ps);
+    // Links that come up during the first login are not noted.
+    let start_ps = finished.world.start_ps;
+    let expected: Vec<(u64, usize, bool)> = all.iter().filter(|change| change.0 >= start_ps).copied().collect();
     assert_eq!(found, expected, "seed {seed}: {changes:?}\n{}", draw.text);
     for host in 0..draw.virtual_links.len() {
+        check_keep_alives(seed, host, &all, &frames, end_ps);
         check_logins(
             seed,
             host,
