@@ -250,6 +250,7 @@ codes!(SenseCode, u16, "sense code" {
     ALUA_STANDBY = 0x040b, "target port in standby state";
     ALUA_UNAVAILABLE = 0x040c, "target port in unavailable state";
     COMMUNICATION_FAILURE = 0x0800, "logical unit communication failure";
+    COMMUNICATION_TIMEOUT = 0x0801, "logical unit communication time-out";
     WRITE_ERROR = 0x0c00, "write error";
     UNRECOVERED_READ_ERROR = 0x1100, "unrecovered read error";
     PARAMETER_LIST_LENGTH = 0x1a00, "parameter list length error";

@@ -78,6 +78,17 @@ pub struct GatewayResult {
     pub forwarded: u64,
     /// Commands that it ended early, because of task management or a lost host.
     pub recalled: u64,
+    /// Commands that it answered with ABORTED COMMAND, because they were in flight on the last path
+    /// to the storage behind when it was lost, or their exchange failed.
+    pub aborted: u64,
+    /// Unit attentions that it reported to hosts, one for each nexus and LUN, because the storage
+    /// behind was gone and has returned.
+    pub unit_attentions: u64,
+    /// Logouts of virtual N_Ports, because all sessions of their host were lost.
+    pub logouts: u64,
+    /// Sessions and channels of hosts that it ended, because no path to the storage behind returned
+    /// within `path_timeout`.
+    pub ended_sessions: u64,
     /// Fraction of the time in which its processor was busy, 0 to 1.
     pub cpu_utilisation: f64,
 }

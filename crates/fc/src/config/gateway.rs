@@ -105,8 +105,18 @@ pub struct Gateway {
     pub through: Option<GatewayPorts>,
     /// Hosts with a virtual N_Port, in transparent mode.
     pub hosts: Vec<GatewayHost>,
+    /// Time for which commands end with BUSY after the loss of the last path of a host to the
+    /// storage behind. Then its sessions end.
+    pub path_timeout: Picos,
     /// Processor time.
     pub cost: GatewayCost,
+}
+
+impl Gateway {
+    /// Default of [`Gateway::path_timeout`]: the `dev_loss_tmo` of a remote port in Linux
+    /// (`FC_DEFAULT_DEV_LOSS_TMO` of drivers/scsi/scsi_transport_fc.c is 60 s, and the drivers of
+    /// adapters set 30 s).
+    pub const PATH_TIMEOUT: Picos = Picos::from_secs(30);
 }
 
 #[cfg(test)]

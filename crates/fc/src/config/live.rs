@@ -8,7 +8,7 @@ use super::out_of_band::OutOfBand;
 use super::port_groups::PortGroupSpec;
 use super::srp::SrpPortals;
 use super::units::Picos;
-use super::volumes::{BackEnd, BackEndTarget, FcpBackEnd, Pool, VolumeSpec};
+use super::volumes::{BackEnd, BackEndTarget, Pool, VolumeSpec};
 use super::workload::Target;
 use core::net::SocketAddr;
 use sanloom_scsi::scsi::InitiatorName;
@@ -78,10 +78,11 @@ impl Live {
     pub fn host_ports(&self) -> Vec<Wwpn> {
         let mut ports: Vec<Wwpn> = Vec::new();
         for back_end in &self.back_ends {
-            if let BackEndTarget::Fcp(FcpBackEnd { initiator, .. }) = back_end.target
-                && !ports.contains(&initiator)
-            {
-                ports.push(initiator);
+            let BackEndTarget::Fcp(target) = &back_end.target else { continue };
+            for [initiator, _] in target.paths() {
+                if !ports.contains(&initiator) {
+                    ports.push(initiator);
+                }
             }
         }
         ports

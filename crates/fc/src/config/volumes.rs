@@ -60,13 +60,22 @@ pub struct IscsiBackEnd {
     pub data_digest: Digests,
 }
 
-/// Fibre Channel target port of back ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Fibre Channel target ports of back ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FcpBackEnd {
     /// Port name of the lab's host port with which the instance logs in.
     pub initiator: Wwpn,
     /// Port name of the target.
     pub target: Wwpn,
+    /// Host port and target port of each further path; only a simulation has any.
+    pub more: Vec<[Wwpn; 2]>,
+}
+
+impl FcpBackEnd {
+    /// Returns the host port and the target port of each path.
+    pub fn paths(&self) -> impl Iterator<Item = [Wwpn; 2]> + '_ {
+        std::iter::once([self.initiator, self.target]).chain(self.more.iter().copied())
+    }
 }
 
 /// Volume to create when its pool is available.

@@ -1,7 +1,7 @@
 //! Gateways of a lab, and the storage behind them: [`behind`].
 
 use super::{IscsiPaths, Lab, storage_of_iscsi, storage_of_port};
-use crate::config::{BackEndTarget, EthernetNode, FcpBackEnd, GatewayMode, Host, MediumKind};
+use crate::config::{BackEndTarget, EthernetNode, GatewayMode, Host, MediumKind};
 use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
 
@@ -69,8 +69,8 @@ pub fn behind(lab: &Lab, (host, storage): (u16, u16), lun: u16) -> Vec<Behind> {
 
 fn path_of(lab: &Lab, target: &BackEndTarget) -> Option<Behind> {
     match target {
-        BackEndTarget::Fcp(FcpBackEnd { initiator, target }) => {
-            storage_of_port(lab, *target).map(|_| Behind::Fcp(vec![[*initiator, *target]]))
+        BackEndTarget::Fcp(target) => {
+            storage_of_port(lab, target.target).map(|_| Behind::Fcp(target.paths().collect()))
         }
         BackEndTarget::Iscsi(_) => iscsi_back_end(lab, target).map(|(storage, _)| Behind::Iscsi(storage)),
     }

@@ -117,7 +117,8 @@ fn numbers_of_a_round(initiator: &mut FcpInitiator, now: Instant) -> Vec<u16> {
     numbers
 }
 
-const DONE: Outcome = Outcome::Completed { status: status::GOOD, residual: Residual::None, transferred: 8192 };
+const DONE: Outcome =
+    Outcome::Completed { status: status::GOOD, residual: Residual::None, transferred: 8192, condition: None };
 
 #[test]
 fn a_read_ends_when_data_and_response_have_arrived_in_either_order() {
@@ -156,7 +157,7 @@ fn the_response_contains_the_residual() {
     submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
     receive(&mut initiator, Instant::ZERO, 0, &[0, 1]);
     let emitted = handle(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::Under(4096))));
-    let outcome = Outcome::Completed { status: 0, residual: Residual::Under(4096), transferred: 4096 };
+    let outcome = Outcome::Completed { status: 0, residual: Residual::Under(4096), transferred: 4096, condition: None };
     assert_eq!(outcomes(&emitted), [(1, outcome)]);
 }
 
@@ -165,7 +166,8 @@ fn a_refusal_without_data_needs_no_residual() {
     let mut initiator = initiator(true);
     submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
     let emitted = handle(&mut initiator, Instant::ZERO, from_target(0, response(status::BUSY, Residual::None)));
-    let outcome = Outcome::Completed { status: status::BUSY, residual: Residual::None, transferred: 0 };
+    let outcome =
+        Outcome::Completed { status: status::BUSY, residual: Residual::None, transferred: 0, condition: None };
     assert_eq!(outcomes(&emitted), [(1, outcome)]);
 }
 

@@ -12,7 +12,9 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_fc::config::{BackEnd, BackEndTarget, Chap, FcpBackEnd, IscsiBackEnd, Live, MediumKind, Node, Picos, Pool};
+use sanloom_fc::config::{
+    BackEnd, BackEndTarget, Chap, FcpBackEnd, GatewayPorts, IscsiBackEnd, Live, MediumKind, Node, Picos, Pool,
+};
 use sanloom_fc::san::Lab;
 use sanloom_wire::Wwpn;
 
@@ -68,7 +70,10 @@ pub(super) fn build(
 fn check_against(element: &Element<'_>, new: &BackEnd, back_ends: &[BackEnd], sink: &mut Sink) {
     let same = |other: &&BackEnd| match (&other.target, &new.target) {
         (BackEndTarget::Iscsi(a), BackEndTarget::Iscsi(b)) => a.name == b.name && other.lun == new.lun,
-        (BackEndTarget::Fcp(a), BackEndTarget::Fcp(b)) => a.target == b.target && other.lun == new.lun,
+        (BackEndTarget::Fcp(a), BackEndTarget::Fcp(b)) => {
+            let is_shared = |[_, port]: [Wwpn; 2]| b.paths().any(|[_, other]| port == other);
+            a.paths().any(is_shared) && other.lun == new.lun
+        }
         _ => false,
     };
     let key = if matches!(new.target, BackEndTarget::Fcp(_)) { "target_port" } else { "target" };
@@ -156,10 +161,33 @@ fn fcp(element: &Element<'_>, lab: &Lab, live: &Live, names: &Names, lun: u16, s
             sink.error(MISSING_KEY, &element.origin(given), format!("it needs `{missing}` too"), help);
         }
     }
-    let initiator =
-        element.text("host").and_then(|text| host_port(text, lab, live, names, &element.origin("host"), sink));
-    let target = element.text("target_port").and_then(|text| target_port(text, lab, live, names, lun, element, sink));
-    Some(FcpBackEnd { initiator: initiator?, target: target? })
+    let initiators =
+        element.text("host").and_then(|text| host_ports(text, lab, live, names, &element.origin("host"), sink));
+    let targets = element.text("target_port").and_then(|text| target_ports(text, lab, live, names, lun, element, sink));
+    let ports = GatewayPorts { initiators: initiators?, targets: targets? };
+    let mut paths = ports.paths_from(&ports.initiators).into_iter();
+    let [initiator, target] = paths.next()?;
+    Some(FcpBackEnd { initiator, target, more: paths.collect() })
+}
+
+/// Returns the host ports with which a gateway logs in: all of the host, unless one is named.
+pub(super) fn host_ports(
+    text: &str,
+    lab: &Lab,
+    live: &Live,
+    names: &Names,
+    origin: &Origin,
+    sink: &mut Sink,
+) -> Option<Vec<Wwpn>> {
+    let ports = match names.get(text) {
+        Some(Node::Host(host)) => lab.hosts[usize::from(host)].hbas.len(),
+        _ => 1,
+    };
+    if ports == 1 {
+        return host_port(text, lab, live, names, origin, sink).map(|port| vec![port]);
+    }
+    let port = |port: usize| host_port(&format!("{text}:{port}"), lab, live, names, origin, sink);
+    (0..ports).map(port).collect()
 }
 
 /// Returns the host port with which the instance logs in. No other part of the lab may use it.
@@ -210,8 +238,9 @@ pub(super) fn host_port(
     }
 }
 
-/// Returns a port name, given directly or as a port of a storage system of the lab.
-fn target_port(
+/// Returns a port name that is given directly, or those of a storage system of the lab: all, unless
+/// one is named.
+fn target_ports(
     text: &str,
     lab: &Lab,
     live: &Live,
@@ -219,16 +248,19 @@ fn target_port(
     lun: u16,
     element: &Element<'_>,
     sink: &mut Sink,
-) -> Option<Wwpn> {
+) -> Option<Vec<Wwpn>> {
     if let Ok(name) = text.parse::<Wwpn>() {
-        return Some(name);
+        return Some(vec![name]);
     }
     let origin = element.origin("target_port");
     let accept = |node| matches!(node, Node::Storage(_));
     let end = ports::end(text, names, "storage system", accept, &origin, sink)?;
     let Node::Storage(number) = end.node else { return None };
     let storage = &lab.storage[usize::from(number)];
-    let port = one_port(text, end.port, storage.ports.len(), &origin, sink)?;
+    let ports = match end.port {
+        None => storage.ports.iter().map(|port| port.wwpn).collect(),
+        port => vec![storage.ports[usize::from(one_port(text, port, storage.ports.len(), &origin, sink)?)].wwpn],
+    };
     if live.medium(number).kind == MediumKind::Volumes {
         let reason = format!("the LUNs of `{}` are virtual disks themselves", value::cut(&storage.name));
         sink.error(CONFLICT, &origin, reason, "name a storage system with LUNs of its own");
@@ -239,7 +271,7 @@ fn target_port(
         let reason = format!("there is no LUN {lun}: the LUNs of `{name}` are 0 to {last}");
         sink.error(BAD_LUN, &element.origin("lun"), reason, format!("choose one of them, or set `luns` of `{name}`"));
     }
-    Some(storage.ports[usize::from(port)].wwpn)
+    Some(ports)
 }
 
 /// Returns the number of the named port among `count` ports.

@@ -1,7 +1,7 @@
 //! Gateways of a lab: the keys `gateway` of storage systems, and the hosts with virtual N_Ports
 //! that are added for them.
 
-use super::back_ends::{host_port, one_port};
+use super::back_ends::{host_ports, one_port};
 use super::nodes::Names;
 use super::workloads::CONFLICT;
 use super::wwns::host_name;
@@ -106,11 +106,6 @@ fn mode(element: &Element<'_>) -> GatewayMode {
     element.choice("gateway.mode", schema::GATEWAY_MODES).unwrap_or_default()
 }
 
-/// Returns whether a text names one port of a node.
-fn names_port(text: &str) -> bool {
-    text.contains(':')
-}
-
 /// Returns the port of its host that a gateway names. A wrong one is reported by [`build`].
 fn named_port(element: &Element<'_>) -> Option<u16> {
     let (_, port) = element.text("gateway.host")?.split_once(':')?;
@@ -201,6 +196,7 @@ fn gateway(
         mode,
         through: through(number, element, (lab, live), names, sink),
         hosts: virtual_hosts(number, element, lab, names, budget, sink),
+        path_timeout: path_timeout(element, is_through, sink),
         cost: GatewayCost {
             per_command: time("gateway.per_command"),
             per_kib: time("gateway.per_kib"),
@@ -208,6 +204,24 @@ fn gateway(
             per_kib_forwarded: time("gateway.per_kib_forwarded"),
         },
     }
+}
+
+fn path_timeout(element: &Element<'_>, is_through: bool, sink: &mut Sink) -> Picos {
+    let key = "gateway.path_timeout";
+    let timeout = element.time(key).unwrap_or(Gateway::PATH_TIMEOUT);
+    if timeout > Picos::from_secs(600) {
+        sink.error(
+            super::BAD_PERIOD,
+            &element.origin(key),
+            "the time must be 0 s to 600 s",
+            "write path_timeout = \"30s\"",
+        );
+    }
+    if element.is_given(key) && !is_through {
+        let reason = "requests of virtual disks wait `retry_for` of their back end for a path";
+        sink.error(CONFLICT, &element.origin(key), reason, "set `retry_for` of the back ends, or name `target_port`");
+    }
+    timeout
 }
 
 /// Returns the ports between the gateway and the storage behind it: one of each node if its port is
@@ -219,7 +233,8 @@ fn through(
     names: &Names,
     sink: &mut Sink,
 ) -> Option<GatewayPorts> {
-    let initiators = initiators(element, (lab, live), names, sink);
+    let host = element.text("gateway.host");
+    let initiators = host.and_then(|text| host_ports(text, lab, live, names, &element.origin("gateway.host"), sink));
     let text = element.text("gateway.target_port")?;
     let origin = element.origin("gateway.target_port");
     let accept = |node| matches!(node, Node::Storage(_));
@@ -240,21 +255,6 @@ fn through(
         port => vec![storage.ports[usize::from(one_port(text, port, storage.ports.len(), &origin, sink)?)].wwpn],
     };
     Some(GatewayPorts { initiators: initiators?, targets })
-}
-
-/// Returns the ports with which a gateway logs in: all of its host, unless one is named.
-fn initiators(element: &Element<'_>, (lab, live): (&Lab, &Live), names: &Names, sink: &mut Sink) -> Option<Vec<Wwpn>> {
-    let text = element.text("gateway.host")?;
-    let origin = element.origin("gateway.host");
-    let ports = match node_of(text, names) {
-        Some(Node::Host(host)) if !names_port(text) => lab.hosts[usize::from(host)].hbas.len(),
-        _ => 1,
-    };
-    if ports == 1 {
-        return host_port(text, lab, live, names, &origin, sink).map(|port| vec![port]);
-    }
-    let port = |port: usize| host_port(&format!("{text}:{port}"), lab, live, names, &origin, sink);
-    (0..ports).map(port).collect()
 }
 
 fn virtual_hosts(

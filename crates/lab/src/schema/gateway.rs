@@ -7,7 +7,7 @@ const fn cost(path: &'static str, meaning: &'static str, example: &'static str) 
     Key { path, kind: Kind::Time, fallback: Fallback::Value("\"0s\""), meaning, example, also: &[] }
 }
 
-pub(super) const GATEWAY: [Key; 10] = [
+pub(super) const GATEWAY: [Key; 11] = [
     Key {
         path: "gateway",
         kind: Kind::Table,
@@ -55,6 +55,14 @@ pub(super) const GATEWAY: [Key; 10] = [
         meaning: "Hosts that have a virtual N_Port in transparent mode. For the host `server1` of the gateway `router` it belongs to a host `router-server1`, which is added to the lab, with a virtual N_Port at each port that the gateway uses; zones and masks may name it.",
         example: "\"server{1..4}\"",
         also: &["initiators", "clients"],
+    },
+    Key {
+        path: "gateway.path_timeout",
+        kind: Kind::Time,
+        fallback: Fallback::Value("\"30s\""),
+        meaning: "Time for which commands end with BUSY after the loss of the last path to `target_port`, 0 s to 600 s. Then the gateway ends the sessions and channels of the hosts that have no path, and refuses their logins until one returns.",
+        example: "\"10s\"",
+        also: &["dev_loss_tmo", "path_loss_timeout"],
     },
     cost(
         "gateway.per_command",

@@ -44,6 +44,14 @@ pub enum UpError {
         /// Name of the storage system.
         storage: String,
     },
+    /// A back end has several paths, which only a simulation has.
+    #[error(
+        "the back end `{back_end}` has several paths, which only a simulation has; name one port in `host` and in `target_port`, such as gateway:0 and array:0"
+    )]
+    BackEndPaths {
+        /// Name of the back end.
+        back_end: String,
+    },
     /// A storage system is a metadata server, which only a simulation has.
     #[error(
         "`{storage}` is a metadata server (out_of_band), which only a simulation has; remove `out_of_band`, so that commands for its virtual disks pass through it"

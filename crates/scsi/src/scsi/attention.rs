@@ -3,6 +3,7 @@
 
 use super::device::Device;
 use super::nexus::NexusId;
+use sanloom_wire::scsi::transport_id::TransportId;
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 use std::collections::BTreeMap;
 
@@ -17,13 +18,15 @@ fn is_reset(code: SenseCode) -> bool {
 pub(super) struct Attentions {
     /// False if the device reports no unit attentions.
     enabled: bool,
+    /// Conditions that were reported to a nexus.
+    reported: u64,
     /// By unit and nexus, the oldest first. No list is empty.
     pending: BTreeMap<(u16, NexusId), Vec<SenseCode>>,
 }
 
 impl Attentions {
     pub(super) fn new(enabled: bool) -> Attentions {
-        Attentions { enabled, pending: BTreeMap::new() }
+        Attentions { enabled, reported: 0, pending: BTreeMap::new() }
     }
 
     pub(super) fn are_enabled(&self) -> bool {
@@ -40,9 +43,12 @@ impl Attentions {
     }
 
     fn add(&mut self, unit: u16, nexus: NexusId, code: SenseCode) {
-        if !self.enabled {
-            return;
+        if self.enabled {
+            self.record(unit, nexus, code);
         }
+    }
+
+    fn record(&mut self, unit: u16, nexus: NexusId, code: SenseCode) {
         let codes = self.pending.entry((unit, nexus)).or_default();
         if is_reset(code) {
             codes.clear();
@@ -60,6 +66,7 @@ impl Attentions {
         if codes.is_empty() {
             self.pending.remove(&(unit, nexus));
         }
+        self.reported += 1;
         Some(Sense::new(SenseKey::UNIT_ATTENTION, code))
     }
 
@@ -87,6 +94,25 @@ impl Device {
     pub(super) fn add_attention(&mut self, unit: u16, nexus: NexusId, code: SenseCode) {
         self.attentions.add(unit, nexus, code);
         self.plain &= self.attentions.is_empty();
+    }
+
+    /// Records a condition of every unit that the nexuses of some initiator ports see, because the
+    /// storage behind the device has changed. A device without unit attentions of its own
+    /// ([`DeviceConfig::attentions`](super::DeviceConfig::attentions)) reports it as well.
+    pub fn report_change(&mut self, code: SenseCode, concerns: impl Fn(&TransportId) -> bool) {
+        let is_its = |nexus: &NexusId| self.initiator(*nexus).is_some_and(&concerns);
+        let nexuses: Vec<NexusId> = self.nexuses.ids().filter(is_its).collect();
+        for nexus in nexuses {
+            for unit in (0..self.units.len() as u16).filter(|&unit| self.sees(nexus, unit)).collect::<Vec<_>>() {
+                self.attentions.record(unit, nexus, code);
+            }
+        }
+        self.update_plain();
+    }
+
+    /// Number of unit attentions that were reported to initiators.
+    pub fn reported_attentions(&self) -> u64 {
+        self.attentions.reported
     }
 
     /// Records a condition for every nexus that sees the unit, except the nexus that caused it.

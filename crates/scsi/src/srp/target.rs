@@ -140,6 +140,7 @@ pub struct Target {
     config: Config,
     nexus: NexusId,
     phase: Phase,
+    is_unavailable: bool,
     tasks: Vec<Option<Task>>,
     generations: Vec<u16>,
     outputs: VecDeque<Output>,
@@ -155,11 +156,17 @@ impl Target {
             config,
             nexus,
             phase: Phase::New,
+            is_unavailable: false,
             tasks: vec![None; limit],
             generations: vec![0; limit],
             outputs: VecDeque::new(),
             violations: 0,
         }
+    }
+
+    /// Rejects a login for want of resources, because the target cannot reach its medium.
+    pub fn set_unavailable(&mut self) {
+        self.is_unavailable = true;
     }
 
     /// Processes an event.
@@ -217,6 +224,8 @@ impl Target {
         let formats = DIRECT | INDIRECT;
         let reason = if self.phase != Phase::New {
             Some(reject::CHANNEL)
+        } else if self.is_unavailable {
+            Some(reject::RESOURCES)
         } else if login.request_bytes > self.config.unit_bytes[0] {
             Some(reject::TOO_LARGE)
         } else if login.formats & formats == 0 {

@@ -7,6 +7,7 @@ use sanloom_scsi::iscsi::initiator::{self as host, login};
 use sanloom_wire::cdb::status;
 use sanloom_wire::fcp::Residual;
 use sanloom_wire::iscsi::{Head, Header};
+use sanloom_wire::sense::Condition;
 
 /// Tags with this bit are used more than once.
 const AGAIN: u64 = 1 << 63;
@@ -164,12 +165,18 @@ fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
 
 /// Returns a result in the words of the host.
 fn outcome_of(outcome: &host::Outcome) -> Outcome {
-    let completed = |status, transferred| Outcome::Completed { status, residual: Residual::None, transferred };
+    let completed = |status, transferred, condition| {
+        let residual = Residual::None;
+        Outcome::Completed { status, residual, transferred, condition }
+    };
     match *outcome {
-        host::Outcome::Completed { status, transferred, .. } => completed(status, transferred),
+        host::Outcome::Completed { status, transferred, ref sense } => {
+            let condition = Condition::parse(sense).filter(|_| status == status::CHECK_CONDITION);
+            completed(status, transferred, condition)
+        }
         host::Outcome::TimedOut => Outcome::Aborted(AbortReason::Timeout),
         host::Outcome::Failed | host::Outcome::Reset { success: false } => Outcome::Aborted(AbortReason::Protocol),
-        host::Outcome::Reset { success: true } => completed(status::GOOD, 0),
+        host::Outcome::Reset { success: true } => completed(status::GOOD, 0, None),
     }
 }
 

@@ -85,6 +85,14 @@ pub trait Around {
     fn cancel(&mut self, net: &mut Net, storage: u16, owner: u16, tag: IoTag) -> bool;
     /// Ends block I/O early whose task has ended.
     fn recall(&mut self, _net: &mut Net, _storage: u16, _owner: u16, _tag: IoTag) {}
+    /// Takes note of a new session or channel of a host.
+    fn session_began(&mut self, _net: &mut Net, _storage: u16, _host: u16) {}
+    /// Takes note of the end of a session or channel of a host.
+    fn session_ended(&mut self, _net: &mut Net, _storage: u16, _host: u16) {}
+    /// Returns whether a host may log in to a storage system now.
+    fn admits(&self, _storage: u16, _host: u16) -> bool {
+        true
+    }
     /// Gives the adapter of a host a PDU from a storage system. Returns the time in ps at which it
     /// passes the PDU on; without such an adapter, now.
     fn handle(&mut self, _host: u16, now_ps: u64, _interface: u16, _storage: u16, _bytes: u64) -> u64 {
@@ -402,6 +410,12 @@ impl Iscsi {
     /// Returns the commands that the sessions of a switch have forwarded since the first login.
     pub fn forwarded(&self, storage: u16) -> u64 {
         forward::count(self, storage)
+    }
+
+    /// Ends the sessions of a host with a storage system, and closes their connections; `None`:
+    /// those of all hosts.
+    pub fn end_sessions(&mut self, net: &mut Net, around: &mut dyn Around, storage: u16, host: Option<u16>) {
+        target::end_sessions(self, &mut Cx { net, around }, storage, host);
     }
 
     /// Passes a notice of a device to the sessions at one of its portals.

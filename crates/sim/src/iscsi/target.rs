@@ -3,7 +3,9 @@
 use super::connection::{self, Machine};
 use super::{Cx, Iscsi, Peer, SESSION, System, forward};
 use sanloom_scsi::iscsi::sequence::Statuses;
-use sanloom_scsi::iscsi::target::{ConnectionId, Destination, Established, Input, Login, Output, Session, login};
+use sanloom_scsi::iscsi::target::{
+    CloseReason, ConnectionId, Destination, Established, Input, Login, Output, Session, login,
+};
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::time::Span;
 use sanloom_wire::iscsi::Head;
@@ -51,6 +53,23 @@ fn portal(iscsi: &Iscsi, end: u32) -> (u16, u16) {
     (plan.storage, plan.port)
 }
 
+/// Returns the host of an end; `None` for a session of a virtualization switch.
+fn host_of(iscsi: &Iscsi, end: u32) -> Option<u16> {
+    let plan = &iscsi.sessions[iscsi.ends[end as usize].session as usize].plan;
+    Some(plan.host).filter(|_| matches!(plan.initiator, super::Machine::Host(_)))
+}
+
+/// Ends the sessions of a host, or all, and closes their connections.
+pub(super) fn end_sessions(iscsi: &mut Iscsi, cx: &mut Cx<'_>, storage: u16, host: Option<u16>) {
+    for end in sessions(iscsi, storage) {
+        let own = host_of(iscsi, end);
+        let is_open = matches!(iscsi.ends[end as usize].machine, Machine::Target(_));
+        if is_open && own.is_some() && (host.is_none() || host == own) {
+            connection::lose(iscsi, cx, end);
+        }
+    }
+}
+
 fn system(iscsi: &mut Iscsi, storage: u16) -> Option<&mut System> {
     iscsi.systems.get_mut(usize::from(storage)).and_then(Option::as_mut)
 }
@@ -75,7 +94,11 @@ pub(super) fn connected(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
         challenge: [0; 16],
         timeout: LOGIN_TIME,
     };
-    iscsi.ends[end as usize].machine = Machine::TargetLogin(Box::new(Login::new(cx.now(), config)));
+    let mut login = Login::new(cx.now(), config);
+    if host_of(iscsi, end).is_some_and(|host| !cx.around.admits(storage, host)) {
+        login.set_unavailable();
+    }
+    iscsi.ends[end as usize].machine = Machine::TargetLogin(Box::new(login));
 }
 
 /// Handles a PDU of the host.
@@ -146,6 +169,9 @@ fn begin(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, established: Established)
     let device = Some((port, cx.around.device(storage)));
     let session = Session::new(now, established, node, limits, device);
     state.machine = Machine::Target(Box::new(session));
+    if let Some(host) = host_of(iscsi, end) {
+        cx.around.session_began(cx.net, storage, host);
+    }
     forward::begin(iscsi, cx, end);
 }
 
@@ -161,6 +187,7 @@ fn input(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, input: Input) {
 
 pub(super) fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16) {
     let now = cx.now();
+    let mut is_silent = false;
     loop {
         let state = &mut iscsi.ends[end as usize];
         let Machine::Target(session) = &mut state.machine else { break };
@@ -192,6 +219,8 @@ pub(super) fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16
                     connection::send(iscsi, cx, other, 0);
                 }
             }
+            // The connection of a host without an answer would not close in order.
+            Output::Close(CloseReason::Silent) => is_silent = true,
             Output::Close(_) => state.closing = true,
         }
     }
@@ -209,6 +238,9 @@ pub(super) fn execute(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, storage: u16
             // Persisting a record takes no simulated time.
             scsi::Output::Persist { seq, .. } => cx.around.device(storage).persisted(seq),
         }
+    }
+    if is_silent {
+        connection::cut(iscsi, cx, end);
     }
 }
 
@@ -348,6 +380,9 @@ pub(super) fn lost(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, machine: Machin
         if let Output::Cancel(tag) | Output::Recall(tag) = output {
             cancel(iscsi, cx, end, storage, tag);
         }
+    }
+    if let Some(host) = host_of(iscsi, end) {
+        cx.around.session_ended(cx.net, storage, host);
     }
     let (slot, ios) = (iscsi.ends[end as usize].slot, iscsi.ends[end as usize].ios);
     if let Some(system) = system(iscsi, storage) {

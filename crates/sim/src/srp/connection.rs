@@ -42,6 +42,10 @@ pub(super) struct Connection {
     pub units: [VecDeque<Iu>; 2],
     /// `None` after its end.
     pub target: Option<TargetEnd>,
+    /// True from the login to the end of the channel.
+    pub is_logged_in: bool,
+    /// True if the target has logged out: its queue pair stays for T_LOGOUT.
+    pub logs_out: bool,
     /// Number among the connections of the storage system, which stays while its block I/O is in
     /// progress.
     pub slot: u16,
@@ -110,6 +114,8 @@ pub(super) fn open(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
         channel: number,
         units: [VecDeque::new(), VecDeque::new()],
         target: Some(target),
+        is_logged_in: false,
+        logs_out: false,
         slot: u16::MAX,
         ios: 0,
         pulls: VecDeque::new(),

@@ -10,6 +10,7 @@ use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::cdb::status;
 use sanloom_wire::fcp::Residual;
 use sanloom_wire::lun::LunBytes;
+use sanloom_wire::sense::Condition;
 use sanloom_wire::srp::{Buffer, Cmd, Descriptor, Iu, LoginReq, Rsp, TskMgmt, response};
 
 /// Function codes of task management (SRP, 6.7).
@@ -154,7 +155,12 @@ fn completed(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, name: u64, response: &
     let channel = &mut srp.channels[number as usize];
     let Some(request) = channel.remove(name) else { return };
     let is_done = response.response == Some(response::COMPLETE);
-    let good = |transferred| Outcome::Completed { status: status::GOOD, residual: Residual::None, transferred };
+    let good = |transferred| Outcome::Completed {
+        status: status::GOOD,
+        residual: Residual::None,
+        transferred,
+        condition: None,
+    };
     let outcome = match request.kind {
         Kind::Abort(command) => {
             // The machine has ended the command, unless the target refused, or the command had not
@@ -173,7 +179,8 @@ fn completed(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, name: u64, response: &
         Kind::Command(bytes) => {
             let residual = response.in_residual.max(response.out_residual).clamp(0, i64::from(bytes));
             let transferred = if response.status == status::GOOD { bytes - residual as u32 } else { 0 };
-            Outcome::Completed { status: response.status, residual: Residual::None, transferred }
+            let condition = Condition::parse(&response.sense).filter(|_| response.status == status::CHECK_CONDITION);
+            Outcome::Completed { status: response.status, residual: Residual::None, transferred, condition }
         }
     };
     finish(srp, cx, number, request, outcome, now);

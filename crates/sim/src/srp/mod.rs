@@ -316,6 +316,13 @@ impl Srp {
         connection::drain(self, cx);
     }
 
+    /// Logs out of the channels of a host with a storage system; `None`: of those of all hosts.
+    pub fn end_channels(&mut self, net: &mut Net, around: &mut dyn Around, storage: u16, host: Option<u16>) {
+        let cx = &mut Cx { net, around };
+        target::log_out(self, cx, storage, host);
+        connection::drain(self, cx);
+    }
+
     /// Returns the next change for the hosts.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()

@@ -14,6 +14,8 @@ use std::ops::Range;
 
 /// Longest RDMA of a target (`srp_max_rdma_size` of the Linux target).
 const RDMA_BYTES: u32 = 65_536;
+/// Reason code of T_LOGOUT: none (SRP, 6.5).
+const NO_REASON: u32 = 0;
 
 /// Returns the target's end of a new connection of a channel.
 pub(super) fn new_end(srp: &mut Srp, cx: &mut Cx<'_>, channel: u32) -> TargetEnd {
@@ -52,6 +54,20 @@ pub(super) fn unit(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, unit: Iu) {
         let of_ports = |other: &u32| srp.connections[*other as usize].channel == channel && *other != connection;
         let others: Vec<u32> = connections(srp, storage).into_iter().filter(of_ports).collect();
         others.into_iter().for_each(|other| end(srp, cx, other));
+        let host = srp.channels[channel as usize].plan.host;
+        let is_admitted = cx.around.admits(storage, host);
+        let state = &mut srp.connections[connection as usize];
+        if let Some(target) = &mut state.target
+            && !state.is_logged_in
+        {
+            match is_admitted {
+                true => {
+                    state.is_logged_in = true;
+                    cx.around.session_began(cx.net, storage, host);
+                }
+                false => target.machine.set_unavailable(),
+            }
+        }
     }
     input(srp, cx, connection, Input::Receive(unit));
 }
@@ -82,6 +98,18 @@ pub(super) fn pulled(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, pull: &Pul
 pub(super) fn end(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32) {
     srp.pairs.close(2 * connection + 1);
     input(srp, cx, connection, Input::ChannelDown);
+}
+
+/// Logs out of the channels of a host with a storage system; `None`: of those of all hosts.
+pub(super) fn log_out(srp: &mut Srp, cx: &mut Cx<'_>, storage: u16, host: Option<u16>) {
+    for connection in connections(srp, storage) {
+        let state = &mut srp.connections[connection as usize];
+        let own = srp.channels[state.channel as usize].plan.host;
+        if state.is_logged_in && host.is_none_or(|host| host == own) {
+            state.logs_out = true;
+            input(srp, cx, connection, Input::Logout(NO_REASON));
+        }
+    }
 }
 
 /// Ends the target's ends of all connections of a storage system.
@@ -149,10 +177,17 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
             Output::Closed => {
                 let nexus = target.nexus;
                 state.target = None;
-                state.leaving.clear();
+                let logs_out = state.logs_out;
+                state.leaving.retain(|part| logs_out && matches!(part, Leaving::Unit(_)));
                 state.arriving.iter_mut().for_each(|pull| pull.tag = None);
                 cx.around.device(storage).disconnect(nexus);
-                srp.pairs.close(2 * connection + 1);
+                if std::mem::take(&mut state.is_logged_in) {
+                    let host = srp.channels[state.channel as usize].plan.host;
+                    cx.around.session_ended(cx.net, storage, host);
+                }
+                if !logs_out {
+                    srp.pairs.close(2 * connection + 1);
+                }
                 free_slot(srp, storage, connection);
             }
         }

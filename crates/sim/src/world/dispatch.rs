@@ -182,6 +182,10 @@ impl World {
         for port in self.nports.set_port_id(nport, port_id) {
             self.port_link(port, port_id != FcId::ZERO);
         }
+        // The host of a gateway has returned while its virtual N_Port was still logging out.
+        if port_id == FcId::ZERO && self.nports.may_log_in(nport) && self.hosts.relay.owns(nport) {
+            self.port_link(nport, true);
+        }
         self.storage.handle(&mut self.net, nport, target::Input::LocalId(port_id));
     }
 

@@ -337,6 +337,22 @@ impl Around for Parts<'_> {
         }
     }
 
+    fn session_began(&mut self, net: &mut Net, storage: u16, host: u16) {
+        if let Some(switches) = &mut self.switches {
+            switches.session_began(net, storage, host);
+        }
+    }
+
+    fn session_ended(&mut self, net: &mut Net, storage: u16, host: u16) {
+        if let Some(switches) = &mut self.switches {
+            switches.session_ended(net, storage, host);
+        }
+    }
+
+    fn admits(&self, storage: u16, host: u16) -> bool {
+        self.switches.as_ref().is_none_or(|switches| switches.admits(storage, host))
+    }
+
     fn handle(&mut self, host: u16, now_ps: u64, interface: u16, storage: u16, bytes: u64) -> u64 {
         handle_pdu(self.hosts.node_mut(host), now_ps, (interface, storage), bytes)
     }
@@ -423,6 +439,8 @@ fn with(world: &mut World, call: impl FnOnce(&mut Iscsi, &mut Net, &mut Parts<'_
             iscsi.io_data(net, parts, system, owner, (tag, bytes));
         } else if let Some(report) = hosts.relay.poll() {
             switches.relayed(net, report);
+        } else if let Some(order) = switches.gateway_orders.pop_front() {
+            volumes::carry_out(world, order);
         } else if let Some(order) = switches.relay_orders.pop_front() {
             let (hosts, mut env) = world.split_hosts();
             relay::order(hosts, &mut env, order);
@@ -471,6 +489,11 @@ pub(super) fn timer(world: &mut World, timer: u32) {
             switches.timer_expired(net);
         }
     });
+}
+
+/// Ends the sessions of a host with a storage system; `None`: those of all hosts.
+pub(super) fn end_sessions(world: &mut World, storage: u16, host: Option<u16>) {
+    with(world, |iscsi, net, parts| iscsi.end_sessions(net, parts, storage, host));
 }
 
 /// Ends the connections of a storage system that has lost its power.

@@ -91,7 +91,8 @@ impl World {
         if let Owner::Host { host, .. } = node.owner {
             self.hosts.discard_source(host, plane, node.port_id);
         }
+        let was_attached = self.nports.detach(nport);
         self.port_link(nport, false);
-        self.nports.detach(nport)
+        was_attached
     }
 }

@@ -198,6 +198,13 @@ impl NPorts {
         carrier.port_id != FcId::ZERO
     }
 
+    /// Returns whether a port is virtual, and attached to an HBA with an address.
+    pub(super) fn may_log_in(&self, nport: u16) -> bool {
+        let node = self.node(nport);
+        let carrier = self.node(node.plane);
+        node.is_virtual && carrier.port_id != FcId::ZERO && carrier.carried.ports.contains(&nport)
+    }
+
     /// Detaches a virtual port from its HBA. Returns whether it was attached.
     pub(super) fn detach(&mut self, nport: u16) -> bool {
         let plane = self.plane_of(nport);

@@ -219,6 +219,12 @@ pub(super) fn power_off(world: &mut World, storage: u16) {
     with(world, |srp, net, parts| srp.power_off(net, parts, storage));
 }
 
+/// Ends the channels of a host with a storage system; `None`: those of all hosts.
+#[inline(never)]
+pub(super) fn end_channels(world: &mut World, storage: u16, host: Option<u16>) {
+    with(world, |srp, net, parts| srp.end_channels(net, parts, storage, host));
+}
+
 /// Handles a timer of the channels.
 #[inline(never)]
 pub(super) fn timer(world: &mut World, timer: u32) {

@@ -130,6 +130,7 @@ command_timeout = "300ms"
 abort_timeout = "300ms"
 multipath = {{ no_path_retry = 10 }}
 [host.port]
+abort_timeout = "1s"
 [storage.array]
 rate = "5k/s"
 max_queued = 20
@@ -380,6 +381,18 @@ fn a_gateway_uses_its_paths_by_the_policy_of_its_host() {
     }
 }
 
+#[test]
+fn virtual_n_ports_are_at_the_port_that_a_gateway_names() {
+    for port in [0, 1] {
+        let text = two_fabrics("round-robin", TRANSPARENT, "");
+        let text = text.replace("host = \"port\"", &format!("host = \"port:{port}\""));
+        let results = run(&text);
+        assert!(results.totals.io.ios_completed > 1_000 && results.totals.io.ios_failed == 0, "{:?}", results.totals);
+        let found = of_fabrics(&results);
+        assert!(found[port] > 5e7 && found[1 - port] < found[port] / 1_000.0, "{port}: {found:?}");
+    }
+}
+
 /// The first fabric fails in three ways. Commands go on over the second one, and hosts see nothing
 /// but a delay: without a retry of theirs, a command that was answered with BUSY would fail.
 #[test]
@@ -401,6 +414,9 @@ fn commands_that_lose_their_path_go_on_over_another_one() {
             let conservation = &results.conservation;
             assert!(conservation.holds() && conservation.commands_in_flight == 0, "{fault}: {conservation:?}");
             assert_eq!(conservation.commands_failed, 0, "{fault}, {policy}, {keys}: {conservation:?}");
+            let gateway =
+                results.storage.iter().find_map(|storage| storage.gateway.as_ref()).expect("it is in the lab");
+            assert_eq!((gateway.aborted, gateway.unit_attentions), (0, 0), "{fault}, {policy}, {keys}");
             let [one, two] = of_fabrics(&results);
             assert!(one > 1e7 && two > 1e7, "{fault}, {policy}, {keys}: {one} and {two}");
             // After the failure, the first path of all is used again.
@@ -440,11 +456,14 @@ fn a_gateway_shows_hosts_the_luns_of_their_masks() {
 }
 
 /// Gateways of the examples: those with back ends in Fibre Channel have logins without a session.
-const GATEWAY_EXAMPLES: [&str; 7] = [
+const GATEWAY_EXAMPLES: [&str; 10] = [
     "gateway-faults",
     "gateway-grain",
+    "gateway-host-loss",
+    "gateway-path-loss",
     "gateway-paths",
     "gateway-transparent",
+    "gateway-volume-paths",
     "ipoib-gateway",
     "iscsi-fc-gateway",
     "srp-fc-gateway",
@@ -453,8 +472,7 @@ const GATEWAY_EXAMPLES: [&str; 7] = [
 #[test]
 fn gateways_run_without_workloads_and_with_a_workload_of_any_pair() {
     for name in GATEWAY_EXAMPLES {
-        let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(path).expect("the example exists");
+        let text = example(name);
         let mut lab = sanloom_fc::san::Lab::clone(&labs::lab(&text));
         (lab.run.warmup, lab.run.duration) = Default::default();
         lab.run.duration = sanloom_fc::config::Picos::from_us(300);
@@ -485,6 +503,36 @@ fn gateways_run_without_workloads_and_with_a_workload_of_any_pair() {
             }
         }
         assert!(pairs > 0, "{name}");
+    }
+}
+
+fn example(name: &str) -> String {
+    let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("the example exists")
+}
+
+/// A back end with two host ports and two target ports has a path in each fabric. The host does not
+/// notice the loss of one, which takes 400 ms, but with one path it waits for its return.
+#[test]
+fn virtual_disks_fail_over_between_the_paths_to_their_back_end() {
+    let text = example("gateway-volume-paths");
+    let faults = [
+        "kind = \"switch-reset\"\nswitch = \"fabric1\"",
+        "kind = \"link-down\"\nlink = \"own1\"",
+        "kind = \"link-down\"\nlink = \"far1\"",
+    ];
+    for fault in faults {
+        let text = text.replace(faults[0], fault);
+        for (host, stall_s) in [("ports", 0.0..0.05), ("ports:0", 0.4..0.6)] {
+            let results = run(&text.replace("host = \"ports\"", &format!("host = \"{host}\"")));
+            let conservation = &results.conservation;
+            assert!(conservation.holds() && conservation.commands_in_flight == 0, "{fault}: {conservation:?}");
+            assert_eq!(conservation.commands_failed, 0, "{fault}, {host}: {conservation:?}");
+            let server = results.hosts.iter().find(|host| host.name == "server").expect("it is in the lab");
+            assert!(stall_s.contains(&server.longest_stall_s), "{fault}, {host}: {} s", server.longest_stall_s);
+            let [one, two] = of_fabrics(&results);
+            assert!(one > 1e7 && (two > 1e7) == (host == "ports"), "{fault}, {host}: {one} and {two}");
+        }
     }
 }
 

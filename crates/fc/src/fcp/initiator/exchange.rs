@@ -2,11 +2,12 @@
 
 use super::super::timers::{Timed, Timer};
 use super::{AbortReason, Command};
-use crate::exchange::SeqRx;
+use crate::exchange::{SeqRx, usable_frame_size};
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::FcId;
 use sanloom_wire::fcp::Residual;
 use sanloom_wire::header::RX_ID_UNASSIGNED;
+use sanloom_wire::sense::Condition;
 
 /// State of an exchange; see the diagram of the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,8 @@ pub(super) struct Exchange {
     pub(super) tag: u64,
     pub(super) rx: SeqRx,
     pub(super) residual: Residual,
+    /// Sense data of CHECK CONDITION.
+    pub(super) condition: Option<Condition>,
     pub(super) data_len: u32,
     /// Write data passed to the driver so far, in bytes; the next burst begins here.
     pub(super) sent_bytes: u32,
@@ -57,12 +60,22 @@ pub(super) struct Exchange {
 const _: () = assert!(size_of::<Exchange>() <= 80);
 
 impl Exchange {
-    pub(super) fn start(ox_id: u16, command: &Command, rx: SeqRx, frame_size_bytes: u16) -> Exchange {
+    pub(super) fn new(ox_id: u16, command: &Command, in_order: bool) -> Exchange {
+        let expected_bytes = match command.direction {
+            DataDirection::Read => command.data_len,
+            DataDirection::None | DataDirection::Write => 0,
+        };
+        let rx = SeqRx::new(expected_bytes, in_order);
+        Exchange::start(ox_id, command, rx, usable_frame_size(command.frame_size_bytes))
+    }
+
+    fn start(ox_id: u16, command: &Command, rx: SeqRx, frame_size_bytes: u16) -> Exchange {
         Exchange {
             timer: Timer::unarmed(),
             tag: command.tag,
             rx,
             residual: Residual::None,
+            condition: None,
             data_len: command.data_len,
             sent_bytes: 0,
             d_id: command.d_id,

@@ -33,15 +33,17 @@ mod recovery;
 mod resting;
 
 use super::timers::Timers;
-use crate::exchange::{Accepted, SeqIds, SeqRx, SeqTx, usable_frame_size};
+use crate::exchange::{Accepted, SeqIds, SeqRx, SeqTx};
 use exchange::{Exchange, List, State};
 use resting::Resting;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::bls::Bls;
+use sanloom_wire::cdb::status;
 use sanloom_wire::els::Els;
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, response};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
+use sanloom_wire::sense::Condition;
 use sanloom_wire::{FcId, Frame, Header, Message, Payload, RCtl};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -175,6 +177,8 @@ pub enum Outcome {
         residual: Residual,
         /// Bytes transferred.
         transferred: u32,
+        /// Sense data of CHECK CONDITION; `None` with other statuses, and if they are unreadable.
+        condition: Option<Condition>,
     },
     /// The command did not complete. The exchange has ended at both ends, so the command may be
     /// retried.
@@ -455,6 +459,8 @@ impl FcpInitiator {
         let exchange = &mut self.exchanges[usize::from(slot)];
         exchange.status = rsp.status;
         exchange.residual = rsp.residual;
+        let sense = rsp.sense.as_ref().filter(|_| rsp.status == status::CHECK_CONDITION);
+        exchange.condition = sense.and_then(|sense| Condition::parse(sense));
         if exchange.direction == DataDirection::Read {
             let sent = match rsp.residual {
                 Residual::Under(bytes) => exchange.data_len.saturating_sub(bytes),
@@ -524,7 +530,8 @@ impl FcpInitiator {
                 Residual::None | Residual::Over(_) => exchange.sent_bytes,
             },
         };
-        let outcome = Outcome::Completed { status: exchange.status, residual: exchange.residual, transferred };
+        let Exchange { status, residual, condition, .. } = *exchange;
+        let outcome = Outcome::Completed { status, residual, transferred, condition };
         self.end(slot, outcome);
     }
 
@@ -585,16 +592,5 @@ impl FcpInitiator {
 
     fn send(&mut self, header: Header, message: Message) {
         self.outputs.push_back(Output::Send(Frame { header, payload: Payload::Typed(message) }));
-    }
-}
-
-impl Exchange {
-    fn new(ox_id: u16, command: &Command, in_order: bool) -> Exchange {
-        let expected_bytes = match command.direction {
-            DataDirection::Read => command.data_len,
-            DataDirection::None | DataDirection::Write => 0,
-        };
-        let rx = SeqRx::new(expected_bytes, in_order);
-        Exchange::start(ox_id, command, rx, usable_frame_size(command.frame_size_bytes))
     }
 }

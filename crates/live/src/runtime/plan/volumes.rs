@@ -80,7 +80,10 @@ impl Builder<'_> {
                         targets.len() - 1
                     }))
                 }
-                BackEndTarget::Fcp(FcpBackEnd { initiator, target }) => {
+                BackEndTarget::Fcp(FcpBackEnd { more, .. }) if !more.is_empty() => {
+                    return Err(UpError::BackEndPaths { back_end: back_end.name.clone() });
+                }
+                BackEndTarget::Fcp(FcpBackEnd { initiator, target, .. }) => {
                     let port = live.host_ports().iter().position(|port| port == initiator).unwrap_or_default();
                     Through::Port(port, *target)
                 }

@@ -134,6 +134,7 @@ pub struct Login {
     /// Names of initiator and target in the first request.
     names: [Option<String>; 2],
     refused: Option<LoginStatus>,
+    is_unavailable: bool,
     over: bool,
     outputs: VecDeque<Output>,
 }
@@ -155,6 +156,7 @@ impl Login {
             first: None,
             names: [None, None],
             refused: None,
+            is_unavailable: false,
             over: false,
             outputs: VecDeque::new(),
         }
@@ -191,6 +193,12 @@ impl Login {
     /// Time at which the driver must pass [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         (!self.over).then_some(self.deadline)
+    }
+
+    /// Refuses the login with the status "service unavailable" (RFC 7143, section 11.13.5), because
+    /// the target cannot reach its medium.
+    pub fn set_unavailable(&mut self) {
+        self.is_unavailable = true;
     }
 
     /// Details of a refused login, available after [`Output::Close`].
@@ -238,6 +246,9 @@ impl Login {
     fn step(&mut self, request: &LoginRequest, text: &[u8], directory: &mut Directory) -> Result<(), LoginStatus> {
         if request.version_min > 0 {
             return Err(LoginStatus::UNSUPPORTED_VERSION);
+        }
+        if self.is_unavailable {
+            return Err(LoginStatus::SERVICE_UNAVAILABLE);
         }
         if self.steps > MAX_STEPS || self.collected.len() + text.len() > MAX_TEXT_BYTES {
             return Err(LoginStatus::OUT_OF_RESOURCES);

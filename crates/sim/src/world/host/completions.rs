@@ -8,6 +8,7 @@ use crate::world::Env;
 use crate::world::notes::NoteKind;
 use sanloom_fc::fcp::initiator::{AbortReason, Outcome};
 use sanloom_wire::cdb::status;
+use sanloom_wire::sense::{Condition, SenseKey};
 
 /// Delay before a command is sent again if all exchange numbers of its HBA rest, in ps.
 const NO_EXCHANGE_RETRY_PS: u64 = 10_000_000_000;
@@ -148,6 +149,17 @@ impl Hosts {
             Outcome::Completed { status: status::TASK_ABORTED, .. } => {
                 node.commands[command as usize].stage = Stage::Waiting;
                 self.retry(env, host, command);
+            }
+            // Linux tries both again: ABORTED COMMAND at most `retries` times, and a unit attention
+            // without counting it (`scsi_check_sense` of drivers/scsi/scsi_error.c,
+            // `scsi_io_completion_action` of drivers/scsi/scsi_lib.c).
+            Outcome::Completed { condition: Some(Condition { key: SenseKey::ABORTED_COMMAND, .. }), .. } => {
+                node.commands[command as usize].stage = Stage::Waiting;
+                self.retry(env, host, command);
+            }
+            Outcome::Completed { condition: Some(Condition { key: SenseKey::UNIT_ATTENTION, .. }), .. } => {
+                node.commands[command as usize].stage = Stage::Waiting;
+                self.repeat(env, host, command);
             }
             Outcome::Completed { .. } => {
                 self.release_path(host, command);

@@ -12,10 +12,14 @@
 //! command for the LUNs of an array whose path is lost goes on over another one; without one it is
 //! answered with BUSY, so that hosts repeat it.
 
+mod hosts;
+mod outcome;
 mod paths;
 mod seen;
+
 mod switch;
 
+pub(super) use hosts::{GatewayOrder, carry_out};
 pub(crate) use seen::{BackPath, BackSeen, SwitchSeen, virtualization};
 pub(super) use switch::{frame_bytes, units_of};
 
@@ -24,6 +28,7 @@ use super::relay::{RelayCommand, RelayOrder, Relayed};
 use super::storage::Ended;
 use crate::iscsi::{Event, Order, Peer};
 use crate::net::Net;
+use outcome::{is_aborted, status_through};
 use sanloom_fc::config::MediumKind;
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_fc::san::{self, Lab};
@@ -36,7 +41,7 @@ use sanloom_wire::Wwpn;
 use sanloom_wire::cdb::status;
 use sanloom_wire::sense::{SenseCode, SenseKey};
 use std::collections::{BTreeMap, VecDeque};
-use switch::{BackLun, Job, Pending, Piece, Route, Switch};
+use switch::{Job, Pending, Piece, Route, Switch};
 
 /// Bit of a tag that may be used again in the same session.
 const AGAIN: u64 = 1 << 63;
@@ -86,6 +91,14 @@ pub struct GatewayCount {
     pub forwarded: u64,
     /// Commands that it ended early.
     pub recalled: u64,
+    /// Commands that it answered with ABORTED COMMAND.
+    pub aborted: u64,
+    /// Unit attentions that it reported to hosts.
+    pub attentions: u64,
+    /// Logouts of virtual N_Ports, because their host was lost.
+    pub logouts: u64,
+    /// Sessions and channels that it ended for want of a path.
+    pub ended_sessions: u64,
     /// Busy share of the processor.
     pub busy: f64,
 }
@@ -100,6 +113,7 @@ pub(super) struct Switches {
     owners: Vec<u16>,
     pub orders: VecDeque<(u32, Order)>,
     pub relay_orders: VecDeque<RelayOrder>,
+    pub gateway_orders: VecDeque<GatewayOrder>,
     /// Commands that have ended: switch, session, tag and status.
     pub ended: VecDeque<(u16, u16, IoTag, IoStatus)>,
     /// Read data for hosts: switch, session, tag and number of bytes.
@@ -155,22 +169,28 @@ impl Switches {
     }
 
     /// Restarts the counters at the end of the warm-up. `forwarded` returns the commands that a
-    /// switch has forwarded so far.
-    pub fn restart(&mut self, now_ps: u64, forwarded: impl Fn(u16) -> u64) {
+    /// switch has forwarded so far, and `attentions` its unit attentions.
+    pub fn restart(&mut self, now_ps: u64, forwarded: impl Fn(u16) -> u64, attentions: impl Fn(u16) -> u64) {
         for (storage, switch) in &mut self.switches {
             switch.forwarded_before = forwarded(*storage);
-            (switch.commands, switch.recalled) = (0, 0);
+            switch.attentions_before = attentions(*storage);
+            (switch.commands, switch.recalled, switch.aborted) = (0, 0, 0);
+            (switch.logouts, switch.ended_sessions) = (0, 0);
             switch.processor.restart(now_ps);
         }
     }
 
     /// Returns the work of a gateway; `None` for another storage system.
-    pub fn count(&self, storage: u16, now_ps: u64, forwarded: u64) -> Option<GatewayCount> {
+    pub fn count(&self, storage: u16, now_ps: u64, [forwarded, attentions]: [u64; 2]) -> Option<GatewayCount> {
         let switch = self.switches.get(&storage)?;
         Some(GatewayCount {
             conventional: switch.commands,
             forwarded: forwarded - switch.forwarded_before,
             recalled: switch.recalled,
+            aborted: switch.aborted,
+            attentions: attentions - switch.attentions_before,
+            logouts: switch.logouts,
+            ended_sessions: switch.ended_sessions,
             busy: switch.processor.utilisation(now_ps),
         })
     }
@@ -222,7 +242,7 @@ impl Switches {
         };
         switch.recalled += 1;
         if let Some(job) = switch.jobs.get_mut(&job) {
-            job.is_recalled = true;
+            switch.recalled_jobs += usize::from(!std::mem::replace(&mut job.is_recalled, true));
         }
         for tag in switch.requests_of(job) {
             let Some(pending) = switch.requests.get_mut(&tag) else { continue };
@@ -292,7 +312,8 @@ impl Switches {
     fn start(&mut self, net: &mut Net, storage: u16, number: u64) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
         let Some(job) = switch.jobs.get(&number) else { return };
-        if job.is_recalled {
+        // A write of a lost session of the host must not take effect after one of its next session.
+        if job.is_recalled || switch.waits_for_orphan(job) {
             return self.finish(storage, number, IoStatus::Busy);
         }
         let Io { unit, op, lba, blocks, bytes, fua, .. } = job.io;
@@ -355,6 +376,7 @@ impl Switches {
     fn finish(&mut self, storage: u16, number: u64, status: IoStatus) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
         let Some(job) = switch.jobs.remove(&number) else { return };
+        switch.recalled_jobs -= usize::from(job.is_recalled);
         let key = (job.owner, job.io.tag);
         switch.by_task.remove(&key);
         switch.data.remove(&key);
@@ -368,22 +390,23 @@ impl Switches {
         match event {
             Event::Down(_) => {}
             Event::Up(_) => {
-                self.repeat(storage, |_, back| matches!(back.route, Some(Route::Session(own)) if own == session));
+                self.repeat(net.now(), storage, |switch, lun| {
+                    matches!(switch.luns[usize::from(lun.0)].route, Some(Route::Session(own)) if own == session)
+                });
             }
             Event::Done { tag, outcome, .. } => self.answered(net, storage, tag & !AGAIN, outcome),
         }
     }
 
     /// Sends requests that wait for their path again.
-    fn repeat(&mut self, storage: u16, waits: impl Fn(Option<u16>, &BackLun) -> bool) {
+    fn repeat(&mut self, now_ps: u64, storage: u16, waits: impl Fn(&Switch, LunId) -> bool) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
         let again: Vec<u64> = switch.due.iter().map(|(_, tag)| *tag).collect();
-        let waits = |switch: &Switch, tag: &u64| {
-            let pending = switch.requests.get(tag);
-            pending.is_some_and(|pending| waits(switch.nport_of(pending), &switch.luns[usize::from(pending.lun.0)]))
-        };
+        let waits =
+            |switch: &Switch, tag: &u64| switch.requests.get(tag).is_some_and(|pending| waits(switch, pending.lun));
         let again: Vec<u64> = again.into_iter().filter(|tag| waits(switch, tag)).collect();
         switch.due.retain(|(_, tag)| !again.contains(tag));
+        again.iter().for_each(|tag| switch.choose_path(now_ps, *tag));
         again.into_iter().for_each(|tag| self.order(storage, tag));
     }
 
@@ -402,9 +425,7 @@ impl Switches {
                 let storage: Vec<u16> = self.switches.keys().copied().collect();
                 for storage in storage {
                     self.path_changed(net.now(), storage, (nport, target), true);
-                    self.repeat(storage, |own, back| {
-                        own == Some(nport) && matches!(back.route, Some(Route::Fabric(_, name)) if name == target)
-                    });
+                    self.repeat(net.now(), storage, |switch, lun| switch.paths.has(lun, (nport, target)));
                 }
             }
             Relayed::Down { nport, target } => {
@@ -412,13 +433,15 @@ impl Switches {
                 for storage in storage {
                     self.path_changed(net.now(), storage, (nport, target), false);
                 }
+                net.set_timer_earlier(self.timer, net.now());
             }
         }
     }
 
     fn path_changed(&mut self, now_ps: u64, storage: u16, (nport, target): (u16, Wwpn), is_up: bool) {
-        if let Some(switch) = self.switches.get_mut(&storage) {
-            switch.paths.changed(now_ps, nport, target, is_up);
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        for host in switch.paths.changed(now_ps, nport, target, is_up) {
+            self.paths_returned(storage, host);
         }
     }
 
@@ -441,13 +464,19 @@ impl Switches {
         let is_through = switch.gateway.through.is_some();
         let Some(pending) = switch.requests.get_mut(&tag) else { return };
         let (number, at, lun) = (pending.job, pending.at, pending.lun);
+        let was_sent = pending.path.is_some_and(|(chosen, _)| chosen.is_up());
+        if switch.fails_over(now, tag, outcome) {
+            self.order(storage, tag);
+            return net.set_timer_earlier(self.timer, now);
+        }
+        let Some(pending) = switch.requests.get_mut(&tag) else { return };
         if is_through {
-            if switch.fails_over(now, tag, outcome) {
-                self.order(storage, tag);
-                return net.set_timer_earlier(self.timer, now);
-            }
             switch.requests.remove(&tag);
-            return self.finish(storage, number, status_through(outcome));
+            let status = status_through(outcome, was_sent);
+            let is_recalled = switch.jobs.get(&number).is_some_and(|job| job.is_recalled);
+            switch.aborted += u64::from(is_aborted(status) && !is_recalled);
+            net.set_timer_earlier(self.timer, now);
+            return self.finish(storage, number, status);
         }
         let retry_ps = switch.luns[usize::from(lun.0)].retry_ps;
         let result = match outcome {
@@ -489,11 +518,14 @@ impl Switches {
                 && let Some(&(at_ps, tag)) = switch.due.first().filter(|(at_ps, _)| *at_ps <= now)
             {
                 switch.due.remove(&(at_ps, tag));
+                switch.choose_path(now, tag);
                 self.order(storage, tag);
             }
+            self.log_out_lost(storage);
+            let limit_ps = self.end_sessions(now, storage);
             let Some(switch) = self.switches.get(&storage) else { continue };
             let next = [switch.due.first(), switch.prepared.first()].into_iter().flatten().map(|(at_ps, _)| *at_ps);
-            if let Some(at_ps) = next.min() {
+            if let Some(at_ps) = next.chain(limit_ps).min() {
                 net.set_timer_earlier(self.timer, at_ps);
             }
         }
@@ -507,11 +539,8 @@ impl Switches {
             // No extent is at a back end that is not reached, so no request goes there.
             None => {}
             Some(Route::Session(session)) => self.orders.push_back((session, Order::Submit(command))),
-            Some(route @ (Route::Fabric(..) | Route::Array)) => {
-                let target = match route {
-                    Route::Fabric(_, target) => Some(target),
-                    _ => pending.path.map(|(chosen, _)| chosen.target),
-                };
+            Some(Route::Fabric | Route::Array) => {
+                let target = pending.path.map(|(chosen, _)| chosen.target);
                 let job = switch.jobs.get(&pending.job);
                 let arrived = job.and_then(|job| switch.data.get(&(job.owner, job.io.tag)).copied());
                 // Without a report, all data of a write have arrived with its command.
@@ -545,28 +574,19 @@ fn request_of(number: u64) -> (u16, u64) {
     ((number >> TAG_BITS) as u16, number & ((1 << TAG_BITS) - 1))
 }
 
-/// Returns the status for the host of a command on a LUN of an array. A path that is lost, an
-/// exchange that failed and tasks that another initiator ended are answered with BUSY.
-fn status_through(outcome: Outcome) -> IoStatus {
-    match outcome {
-        Outcome::Completed { status: status::GOOD, .. } => IoStatus::Good,
-        Outcome::Completed { status: status::TASK_SET_FULL, .. } => IoStatus::TaskSetFull,
-        Outcome::Completed { status: status::BUSY | status::TASK_ABORTED, .. } => IoStatus::Busy,
-        Outcome::Completed { .. } => IoStatus::MediumError,
-        Outcome::Aborted(_) | Outcome::PortGone => IoStatus::Busy,
-    }
-}
-
 /// Returns the work of a gateway; `None` for another storage system.
 pub fn gateway_count(world: &World, storage: u16) -> Option<GatewayCount> {
     let forwarded = world.iscsi.as_ref().map_or(0, |iscsi| iscsi.forwarded(storage));
-    world.switches.as_ref()?.count(storage, world.net.now(), forwarded)
+    let attentions = world.storage.systems[usize::from(storage)].device.reported_attentions();
+    world.switches.as_ref()?.count(storage, world.net.now(), [forwarded, attentions])
 }
 
 /// Restarts the counters of gateways at the end of the warm-up.
 pub(super) fn restart(world: &mut World) {
-    let World { switches, iscsi, net, .. } = world;
+    let World { switches, iscsi, net, storage: all, .. } = world;
     if let Some(switches) = switches {
-        switches.restart(net.now(), |storage| iscsi.as_ref().map_or(0, |iscsi| iscsi.forwarded(storage)));
+        let forwarded = |storage| iscsi.as_ref().map_or(0, |iscsi| iscsi.forwarded(storage));
+        let attentions = |storage| all.systems[usize::from(storage)].device.reported_attentions();
+        switches.restart(net.now(), forwarded, attentions);
     }
 }

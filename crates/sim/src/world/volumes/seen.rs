@@ -1,9 +1,9 @@
 //! Virtualization switches at the current time, for tables.
 
 use super::has_volumes;
-use super::switch::{BackLun, Route};
+use super::switch::{Route, Switch};
 use crate::world::{World, relay};
-use sanloom_scsi::map::VolumeId;
+use sanloom_scsi::map::{LunId, VolumeId};
 use sanloom_scsi::volume::Volumes;
 use sanloom_wire::{FcId, Wwpn};
 
@@ -40,9 +40,10 @@ pub(crate) enum BackPath {
 /// Returns the virtualization switches of a world, in the order of the storage systems.
 pub(crate) fn virtualization(world: &World) -> impl Iterator<Item = SwitchSeen<'_>> {
     let switches = world.switches.iter().flat_map(|switches| &switches.switches);
-    let path = |lun: &BackLun| match lun.route? {
+    let path = |switch: &Switch, number: u16| match switch.luns[usize::from(number)].route? {
         Route::Session(session) => Some(BackPath::Session(session)),
-        Route::Fabric(nport, target) => {
+        Route::Fabric => {
+            let (nport, target) = switch.paths.first(LunId(number))?;
             Some(BackPath::Fabric(target, relay::logged_in_to(&world.hosts, nport, target)))
         }
         // Its LUNs are no back ends of virtual disks.
@@ -52,10 +53,9 @@ pub(crate) fn virtualization(world: &World) -> impl Iterator<Item = SwitchSeen<'
         storage,
         volumes: &switch.volumes,
         units: &switch.units,
-        back_ends: switch
-            .luns
-            .iter()
-            .map(|lun| BackSeen { path: path(lun), lun: lun.lun, block_bytes: lun.block_bytes })
+        back_ends: (0..)
+            .zip(&switch.luns)
+            .map(|(number, lun)| BackSeen { path: path(switch, number), lun: lun.lun, block_bytes: lun.block_bytes })
             .collect(),
         waiting: switch.due.len() as u64,
     })

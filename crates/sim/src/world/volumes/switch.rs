@@ -1,6 +1,7 @@
 //! The state of one gateway: its back ends, the commands of its hosts and their requests.
 
-use super::paths::{ArrayPaths, Chosen};
+use super::hosts::OwnHost;
+use super::paths::{ArrayPaths, Chosen, PathsOf};
 use super::{AGAIN, BackSession};
 use crate::host::FifoServer;
 use sanloom_fc::config::{BackEndTarget, Gateway};
@@ -29,9 +30,9 @@ pub(super) struct Pending {
     pub(super) at: Option<u32>,
     /// Time at which it fails if its session is lost, in ps.
     pub(super) until_ps: Option<u64>,
-    /// Path to the array on which it was sent, and the time in ps.
+    /// Path in Fibre Channel on which it was sent, and the time in ps.
     pub(super) path: Option<(Chosen, u64)>,
-    /// Number of paths to the array that it has lost.
+    /// Number of paths that it has lost.
     pub(super) lost_paths: u8,
 }
 
@@ -40,8 +41,8 @@ pub(super) struct Pending {
 pub(super) enum Route {
     /// Session with this number among all sessions of the lab.
     Session(u32),
-    /// Target port, with the N_Port of the gateway.
-    Fabric(u16, Wwpn),
+    /// One of the paths to the back end in Fibre Channel.
+    Fabric,
     /// One of the paths to the array whose LUNs are those of the gateway.
     Array,
 }
@@ -92,7 +93,7 @@ pub(super) struct Switch {
     /// Volume of each LUN.
     pub(super) units: Vec<Option<VolumeId>>,
     pub(super) luns: Vec<BackLun>,
-    /// Paths to the array whose LUNs are those of the gateway.
+    /// Paths to the array whose LUNs are those of the gateway, or to back ends.
     pub(super) paths: ArrayPaths,
     /// Commands at the controller, by session and tag, and whether they were recalled there.
     pub(super) arrived: BTreeMap<(u16, IoTag), (Io, bool)>,
@@ -113,6 +114,18 @@ pub(super) struct Switch {
     pub(super) commands: u64,
     /// Commands that were ended early.
     pub(super) recalled: u64,
+    /// Hosts that have had a session.
+    pub(super) hosts: BTreeMap<u16, OwnHost>,
+    /// Jobs that were ended early and whose requests have not ended.
+    pub(super) recalled_jobs: usize,
+    /// Commands that ended with ABORTED COMMAND.
+    pub(super) aborted: u64,
+    /// Logouts of virtual N_Ports, because their host was lost.
+    pub(super) logouts: u64,
+    /// Sessions and channels that the gateway has ended.
+    pub(super) ended_sessions: u64,
+    /// Unit attentions at the end of the warm-up.
+    pub(super) attentions_before: u64,
     /// Time of forwarded PDUs that the processor has not begun, in ps.
     pub(super) owed_ps: u64,
     /// Forwarded commands at the end of the warm-up.
@@ -168,11 +181,17 @@ impl Switch {
         }
         let route_to = |lun: &LunOfLab| match &lab.live.back_ends[usize::from(lun.back_end)].target {
             BackEndTarget::Iscsi(_) => session(lun.target.storage).map(Route::Session),
-            BackEndTarget::Fcp(ports) => nport(ports.initiator).map(|own| Route::Fabric(own, ports.target)),
+            BackEndTarget::Fcp(target) => target.paths().any(|[own, _]| nport(own).is_some()).then_some(Route::Fabric),
         };
+        let mut paths = ArrayPaths::new(lab, &gateway, nport);
         let (mut map, mut units) = (Map::new(Vec::new(), Vec::new()), Vec::new());
         if gateway.through.is_none() {
             let disks = VirtualDisks::new(lab, &lab.live, number, |lun| route_to(lun).is_some());
+            for (number, lun) in (0..).zip(&disks.luns) {
+                if let BackEndTarget::Fcp(target) = &lab.live.back_ends[usize::from(lun.back_end)].target {
+                    paths.add_back_end(lab, LunId(number), target, nport);
+                }
+            }
             luns.extend(disks.luns.iter().map(|lun| BackLun {
                 route: route_to(lun),
                 lun: lun.target.lun,
@@ -187,7 +206,7 @@ impl Switch {
         }
         Switch {
             frame_bytes: frame_bytes(lab, &gateway),
-            paths: ArrayPaths::new(lab, &gateway, nport),
+            paths,
             gateway,
             volumes: Volumes::new(map),
             units,
@@ -204,6 +223,12 @@ impl Switch {
             processor: FifoServer::default(),
             commands: 0,
             recalled: 0,
+            hosts: BTreeMap::new(),
+            recalled_jobs: 0,
+            aborted: 0,
+            logouts: 0,
+            ended_sessions: 0,
+            attentions_before: 0,
             owed_ps: 0,
             forwarded_before: 0,
         }
@@ -227,35 +252,37 @@ impl Switch {
         self.requests.iter().filter(|(_, pending)| pending.job == job).map(|(tag, _)| *tag).collect()
     }
 
-    /// Returns the N_Port of a request; `None` for a session of iSCSI, and for a request to the
-    /// array that has no path.
+    /// Returns the N_Port of a request; `None` for a session of iSCSI, and for a request without a
+    /// path.
     pub(super) fn nport_of(&self, pending: &Pending) -> Option<u16> {
         match self.luns.get(usize::from(pending.lun.0))?.route? {
             Route::Session(_) => None,
-            Route::Fabric(own, _) => Some(own),
-            Route::Array => pending.path.map(|(chosen, _)| chosen.nport),
+            Route::Fabric | Route::Array => pending.path.map(|(chosen, _)| chosen.nport),
         }
     }
 
-    /// Selects the path of a request to the array.
+    /// Selects the path of a request in Fibre Channel.
     pub(super) fn choose_path(&mut self, now_ps: u64, tag: u64) {
         let Some(pending) = self.requests.get_mut(&tag) else { return };
         let back = &self.luns[usize::from(pending.lun.0)];
-        if matches!(back.route, Some(Route::Array)) {
-            let host = self.jobs.get(&pending.job).and_then(|job| job.host);
-            let bytes = pending.request.blocks.saturating_mul(back.block_bytes);
-            pending.path = self.paths.choose(host, bytes).map(|chosen| (chosen, now_ps));
-        }
+        let user = match back.route {
+            Some(Route::Array) => self.paths.user(self.jobs.get(&pending.job).and_then(|job| job.host)),
+            Some(Route::Fabric) => Some(PathsOf::BackEnd(pending.lun)),
+            Some(Route::Session(_)) | None => None,
+        };
+        let bytes = pending.request.blocks.saturating_mul(back.block_bytes);
+        pending.path = user.and_then(|user| self.paths.choose(user, bytes)).map(|chosen| (chosen, now_ps));
     }
 
-    /// Takes note of the end of a request to the array. Returns whether it is sent again, because
+    /// Takes note of the end of a request. Returns whether it is sent again, because
     /// its path is lost and another one is up.
     pub(super) fn fails_over(&mut self, now_ps: u64, tag: u64, outcome: Outcome) -> bool {
         let Some(pending) = self.requests.get_mut(&tag) else { return false };
         let Some((chosen, sent_ps)) = pending.path.take() else { return false };
         self.paths.release(&chosen, matches!(outcome, Outcome::Completed { .. }), [sent_ps, now_ps]);
         // A recalled command has a time at which it fails.
-        let goes_on = outcome == Outcome::PortGone && pending.until_ps.is_none() && pending.lost_paths < MAX_LOST_PATHS;
+        let goes_on =
+            outcome == Outcome::PortGone && pending.until_ps != Some(0) && pending.lost_paths < MAX_LOST_PATHS;
         if !goes_on || !self.paths.has_other(&chosen) {
             return false;
         }
