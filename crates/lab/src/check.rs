@@ -20,6 +20,8 @@ pub(crate) struct Checked {
     /// In the order of their paths: a large lab asks for millions of keys, most of which are
     /// absent.
     entries: Vec<Entry>,
+    /// All values are the defaults of the section.
+    pub is_built_in: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -160,7 +162,7 @@ fn of_another(name: &str, fits: impl Fn(&str) -> bool) -> Option<(&'static Secti
 
 /// Returns the defaults of a section, checked as if they stood in a file.
 pub(crate) fn defaults(section: &'static SectionDef) -> Checked {
-    let mut checked = Checked::default();
+    let mut checked = Checked { is_built_in: true, ..Checked::default() };
     let mut sink = Sink::default();
     for key in section.keys {
         if let Fallback::Value(text) = key.fallback

@@ -44,6 +44,9 @@ impl<'d> Element<'d> {
     /// Returns whether an override of an alternative key replaces this one, for example `arrivals`
     /// instead of `depth`.
     fn is_replaced(&self, path: &str) -> bool {
+        if self.sets.is_empty() {
+            return false;
+        }
         let own = self.sets.iter().any(|s| s.key.path == path);
         !own && self.sets.iter().any(|s| self.def.are_alternatives(s.key.path, path))
     }
@@ -52,7 +55,7 @@ impl<'d> Element<'d> {
     /// element.
     pub fn origin(&self, path: &str) -> Origin {
         let set = self.sets.iter().find(|s| s.key.path == path).map(|s| &s.origin);
-        let written = self.layers.iter().filter_map(|l| l.get(path)).map(|(_, origin)| origin);
+        let written = self.written().filter_map(|l| l.get(path)).map(|(_, origin)| origin);
         set.into_iter().chain(written).find(|origin| **origin != Origin::BuiltIn).unwrap_or(&self.header).clone()
     }
 
@@ -61,7 +64,12 @@ impl<'d> Element<'d> {
     pub fn is_given(&self, path: &str) -> bool {
         self.sets.iter().any(|s| s.key.path == path)
             || !self.is_replaced(path)
-                && self.layers.iter().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
+                && self.written().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
+    }
+
+    /// Returns the layers that may have values of the user.
+    fn written(&self) -> impl Iterator<Item = &'d Checked> {
+        self.layers.iter().copied().filter(|layer| !layer.is_built_in)
     }
 
     /// Returns whether any layer has `table`, or the user gave one of its keys.
@@ -71,7 +79,7 @@ impl<'d> Element<'d> {
 
     /// Returns whether the user gave `table` or one of its keys, valid or not.
     pub fn gives_table(&self, table: &str) -> bool {
-        let mut below = self.layers.iter().flat_map(|layer| layer.below(table));
+        let mut below = self.written().flat_map(|layer| layer.below(table));
         self.is_given(table)
             || self.sets.iter().any(|set| is_below(set.key.path, table))
             || below.any(|(path, origin)| *origin != Origin::BuiltIn && !self.is_replaced(path))

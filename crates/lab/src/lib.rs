@@ -78,16 +78,40 @@ pub fn load_to_explain(path_label: &str, text: &str, overrides: &[Override]) -> 
     read(path_label, text, overrides, Zones::Explained, |_, _, _| ()).map(|(loaded, ())| loaded)
 }
 
-/// Reads a lab without the checks of the lab as a whole. `None` if the text has errors.
-pub(crate) fn unchecked(text: &str) -> Option<Lab> {
+/// Reads a lab, and appends text that `more` makes of it. Returns the whole text, if it is that of
+/// a lab without errors.
+pub(crate) fn extended(text: &str, more: impl FnOnce(&Lab) -> String) -> Option<String> {
+    let mut full = None;
+    let mut is_whole = false;
+    let is_valid = is_valid(text, |lab| {
+        let more = more(lab);
+        // Comments change nothing, so the lab is checked as it is.
+        is_whole = more.lines().all(|line| line.is_empty() || line.starts_with('#'));
+        full = Some(format!("{text}{more}"));
+        is_whole
+    });
+    let full = full?;
+    match is_whole && full.len() <= MAX_BYTES {
+        true => is_valid.then_some(full),
+        false => self::is_valid(&full, |_| true).then_some(full),
+    }
+}
+
+/// Returns whether a text is that of a lab without errors. `checks` receives the lab before the
+/// checks of the lab as a whole, and leaves them out by returning false.
+fn is_valid(text: &str, checks: impl FnOnce(&Lab) -> bool) -> bool {
     let mut sink = Sink::default();
     let sets = overrides::read(&[], &mut sink);
     let document = Document::read(text, sets, &mut sink);
     if sink.has_syntax_errors() {
-        return None;
+        return false;
     }
-    let built = build::build(&document, "lab.toml", &mut sink)?;
-    (!sink.has_errors()).then_some(built.lab)
+    let Some(built) = build::build(&document, "lab.toml", &mut sink) else { return false };
+    if sink.has_errors() || !checks(&built.lab) {
+        return false;
+    }
+    built.validate(Severity::Error, &mut sink);
+    !sink.has_errors()
 }
 
 /// Treatment of a workload to which the zones permit nothing.

@@ -21,6 +21,7 @@ pub mod disk;
 pub mod iscsi;
 pub mod map;
 pub mod nbd;
+pub mod ordered;
 pub mod out_of_band;
 pub mod random;
 pub mod scsi;

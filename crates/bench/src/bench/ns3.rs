@@ -3,25 +3,25 @@
 //! ns-3 does less: no credits, no arbitration, no logins, output queues without a limit. The ratio
 //! is therefore a lower bound of the difference. Both alternate run by run ([`super::statistics`]).
 
+pub(super) mod program;
+
 use super::bound::{self, Bound};
 use super::rate::{self, Rate, Work};
 use super::statistics::{Estimate, Limit, median, order};
-use crate::quote::quote;
 use sanloom_console::exit::Failure;
 use sanloom_console::outputs::Outputs;
 use sanloom_console::quantity;
-use sanloom_console::report::file;
+use program::Source;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-const PROGRAM: &str = include_str!("../../ns3/f8_hops.cc");
-const LIBRARIES: [&str; 3] = ["-lns3-core", "-lns3-network", "-lns3-point-to-point"];
-/// Header that stands for ns-3.
-const HEADER: &str = "ns3/point-to-point-module.h";
-/// Simulated time of the run that shows that the program starts, in seconds.
-const SHORT_S: &str = "0.001";
+pub(super) use program::Program;
+
+const SOURCE: Source = Source {
+    name: "f8_hops",
+    text: include_str!("../../ns3/f8_hops.cc"),
+    libraries: &["-lns3-core", "-lns3-network", "-lns3-point-to-point"],
+    short: &["2", "0.001"],
+};
 /// Simulated time of a run of ns-3, in seconds.
 const DURATION_S: &str = "0.5";
 /// Reads and frame-hops of that run; another result means that it does other work.
@@ -101,59 +101,16 @@ fn text(comparison: &Comparison, runs: u32) -> String {
     )
 }
 
-/// Returns the reason if the compiler does not run, or the headers of ns-3 are missing.
-fn available(cxx: &str) -> Result<(), String> {
-    let preprocessor = Command::new(cxx)
-        .args(["-std=c++17", "-E", "-x", "c++", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut preprocessor = preprocessor.map_err(|error| format!("the compiler {cxx} cannot be run: {error}"))?;
-    if let Some(mut input) = preprocessor.stdin.take() {
-        // If the compiler does not read its input, its exit status reports the failure.
-        let _ = input.write_all(format!("#include <{HEADER}>\n").as_bytes());
-    }
-    match preprocessor.wait_with_output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) if String::from_utf8_lossy(&output.stderr).contains(HEADER) => {
-            Err("the headers of ns-3 (Debian package libns3-dev) are not installed".to_owned())
-        }
-        Ok(output) => Err(format!("the compiler {cxx} failed ({}){}", output.status, quote("it", &output.stderr))),
-        Err(error) => Err(format!("the compiler {cxx} cannot be run: {error}")),
-    }
-}
-
 /// Compiles the program and measures both simulators; `Ok(Err)` is the reason for a skip.
 fn measure(args: &Args) -> Result<Result<Comparison, String>, Failure> {
-    if let Err(reason) = available(&args.cxx) {
-        return Ok(Err(reason));
-    }
-    let folder = std::env::temp_dir().join(format!("sanloom-ns3-{}", std::process::id()));
-    file::make_folder(&folder)?;
-    let compiled = compile(args, &folder);
-    let measured =
-        compiled.and_then(|compiled| match compiled.and_then(|program| starts(&program).map(|()| program)) {
-            Ok(program) => alternate(args.runs as usize, &program).map(Ok),
-            Err(reason) => Ok(Err(reason)),
-        });
-    // A folder that stays behind does no harm.
-    let _ = std::fs::remove_dir_all(&folder);
-    measured
-}
-
-/// Returns the reason if the program does not start, for example because a library is missing.
-fn starts(program: &Path) -> Result<(), String> {
-    let run = Command::new(program).args(["2", SHORT_S]).output();
-    let run = run.map_err(|error| format!("the ns-3 program cannot be started: {error}"))?;
-    match run.status.success() {
-        true => Ok(()),
-        false => Err(format!("the ns-3 program does not start ({}){}", run.status, quote("it", &run.stderr))),
-    }
+    Ok(match Program::compile(&SOURCE, &args.cxx, "")? {
+        Ok(program) => Ok(alternate(args.runs as usize, &program)?),
+        Err(reason) => Err(reason),
+    })
 }
 
 /// Runs both simulators in alternating order.
-fn alternate(runs: usize, program: &Path) -> Result<Comparison, Failure> {
+fn alternate(runs: usize, program: &Program) -> Result<Comparison, Failure> {
     let (mut ns3, mut sanloom) = (Vec::new(), Vec::new());
     for round in 0..runs {
         for simulator in order(2, round) {
@@ -174,41 +131,8 @@ fn alternate(runs: usize, program: &Path) -> Result<Comparison, Failure> {
     Ok(Comparison { ns3, sanloom, ratio: estimate.median, estimate })
 }
 
-fn compile(args: &Args, folder: &Path) -> Result<Result<PathBuf, String>, Failure> {
-    let source = folder.join("f8_hops.cc");
-    let program = folder.join("f8_hops");
-    file::write_text(&source, PROGRAM)?;
-    let compiled = Command::new(&args.cxx)
-        .args(["-std=c++17", "-O3", "-march=native", "-DNDEBUG"])
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .args(LIBRARIES)
-        .output();
-    Ok(match compiled {
-        Ok(compiled) if compiled.status.success() => Ok(program),
-        Ok(compiled) => Err(format!(
-            "{} cannot compile the ns-3 program ({}){}",
-            args.cxx,
-            compiled.status,
-            quote("it", &compiled.stderr)
-        )),
-        Err(error) => Err(format!("the compiler {} cannot be run: {error}", args.cxx)),
-    })
-}
-
-fn once(program: &Path) -> Result<Ns3, Failure> {
-    let run = Command::new(program)
-        .args(["2", DURATION_S])
-        .output()
-        .map_err(|error| Failure::environment(format_args!("cannot run {}: {error}", program.display())))?;
-    let ns3: Ns3 = serde_json::from_slice(&run.stdout).map_err(|error| {
-        Failure::environment(format_args!(
-            "the ns-3 program ended with {}, and its output cannot be read: {error}\n{}",
-            run.status,
-            String::from_utf8_lossy(&run.stderr).trim_end()
-        ))
-    })?;
+fn once(program: &Program) -> Result<Ns3, Failure> {
+    let ns3: Ns3 = program.run(&["2", DURATION_S], "")?;
     match (ns3.ios, ns3.frame_hops) == CHECK {
         true => Ok(ns3),
         false => Err(Failure::environment(format_args!(
@@ -222,6 +146,7 @@ fn once(program: &Path) -> Result<Ns3, Failure> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::process::Command;
 
     /// Returns the reason of a skip with a shell script in place of the compiler.
     fn skipped(name: &str, script: &str) -> String {

@@ -46,7 +46,8 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         reader.begin(Section::SwitchShow, "switchshow");
         return Some(Fate::Used);
     }
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let may_be_table = text.starts_with("Index") || text.starts_with("Area");
+    let words: Vec<&str> = if may_be_table { text.split_whitespace().collect() } else { Vec::new() };
     let is_table = matches!(words.first(), Some(&("Index" | "Area"))) && words.contains(&"Media");
     if is_table {
         reader.columns = Columns {

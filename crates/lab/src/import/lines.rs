@@ -153,6 +153,11 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
 
 /// Removes control sequences of terminals and the prompts of pagers.
 fn clean(raw: &str) -> String {
+    // Most lines of most files have nothing to remove.
+    let is_plain = |byte| !matches!(byte, b'\x07' | b'\x08' | b'\r' | b'\x1b');
+    if raw.bytes().all(is_plain) && !raw.contains("--More--") {
+        return raw.trim_end().to_owned();
+    }
     let mut text = String::with_capacity(raw.len());
     let mut chars = raw.chars();
     while let Some(c) = chars.next() {
@@ -243,7 +248,7 @@ fn inside(reader: &mut Reader<'_>, line: &str) -> Fate {
 /// Splits a prompt from the command behind it: the name of the switch, if the prompt has one, and
 /// the command.
 fn prompt(text: &str) -> Option<(Option<(&str, Os)>, &str)> {
-    let end = text.find(['>', '#'])?;
+    let end = text.bytes().position(|byte| matches!(byte, b'>' | b'#'))?;
     let (head, command) = (&text[..end], text[end + 1..].trim());
     let good = |part: &str| {
         !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.@".contains(&b)) && part.len() <= 64
@@ -292,13 +297,13 @@ const USELESS: &[(&str, &str)] = &[
 ];
 
 fn is_known(text: &str) -> bool {
+    // A colon or equals sign belongs to an output, such as `version: 1.0`.
+    if text.bytes().any(|byte| matches!(byte, b':' | b'=' | b';' | b'"')) {
+        return false;
+    }
     let lower = text.to_ascii_lowercase();
     let mut words = lower.split_whitespace();
     let first = words.next().unwrap_or("");
-    // A colon or equals sign belongs to an output, such as `version: 1.0`.
-    if text.contains([':', '=', ';', '"']) {
-        return false;
-    }
     let has_only_options = words.all(|word| word.starts_with('-') || word.parse::<u32>().is_ok() || word.contains('/'));
     let fos = ["switchshow", "islshow", "fabricshow", "nsshow", "nscamshow", "portshow", "cfgshow", "zoneshow"];
     let fos = fos.contains(&first) || ["alishow", "cfgactvshow"].contains(&first);

@@ -37,6 +37,10 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Fate {
 
 /// Recognises the beginning of an output.
 pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
+    // Only such lines are divided into words.
+    if !["INTERFACE", "FC", "Number", "Interface", "VSAN"].iter().any(|start| text.starts_with(start)) {
+        return None;
+    }
     let words: Vec<&str> = text.split_whitespace().collect();
     let (section, what) = match words[..] {
         ["INTERFACE", "VSAN", "FCID", ..] => (Section::Flogi, "show flogi database"),

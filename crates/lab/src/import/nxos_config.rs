@@ -19,7 +19,8 @@ pub(super) struct Cursor {
 
 /// Recognises the beginning of a configuration.
 pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
-    if reader.section == Section::Config {
+    // All words below begin with such a letter.
+    if reader.section == Section::Config || !text.starts_with(|c: char| c == '!' || c.is_ascii_lowercase()) {
         return None;
     }
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -31,8 +31,7 @@ pub(super) fn lab(sources: &[&str], plan: &Plan, zones: &Zones, notes: &mut Vec<
 /// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise.
 pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> String {
     // Only the whole lab is checked, because a check of a large lab takes seconds.
-    let full = crate::unchecked(text).map(|lab| format!("{text}{}", workloads(&lab)));
-    if let Some(full) = full.filter(|full| crate::load("lab.toml", full, &[]).is_ok()) {
+    if let Some(full) = crate::extended(text, workloads) {
         return formatted(full);
     }
     // The workloads, or the lab without them, are not valid.

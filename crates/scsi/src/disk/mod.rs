@@ -40,12 +40,13 @@ pub use paths::Paths;
 pub use properties::{Designator, Properties, Provisioning, WriteCache};
 pub use scan::{Scan, ScanInput, ScanOutput};
 
+use crate::ordered::OrderedMap;
 use crate::time::{Instant, Span};
 use parts::{OpenRequest, Part};
 use probe::Probe;
 use sanloom_wire::cdb::CDB_BYTES;
 use sanloom_wire::sense::{SenseCode, SenseKey};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use verdict::reports_access_change;
 
@@ -374,13 +375,13 @@ pub struct Disk {
     /// Time at which requests fail unless the disk has become ready.
     lost_deadline: Option<Instant>,
     /// Requests by tag.
-    requests: BTreeMap<u64, OpenRequest>,
+    requests: OrderedMap<u64, OpenRequest>,
     /// Parts to be sent, in order.
     waiting: VecDeque<Part>,
     /// Parts to be sent again at a later time.
-    delayed: BTreeMap<(Instant, u64), Part>,
+    delayed: OrderedMap<(Instant, u64), Part>,
     /// Parts in flight, by command number.
-    in_flight: BTreeMap<u64, Part>,
+    in_flight: OrderedMap<u64, Part>,
     /// Current limit of commands in flight.
     depth: u16,
     /// Successful commands since the last change of `depth`.
@@ -418,10 +419,10 @@ impl Disk {
             expected: None,
             unusable: None,
             lost_deadline: Some(now + config.dev_loss),
-            requests: BTreeMap::new(),
+            requests: OrderedMap::new(),
             waiting: VecDeque::new(),
-            delayed: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
+            delayed: OrderedMap::new(),
+            in_flight: OrderedMap::new(),
             depth: config.queue_depth,
             good_ends: 0,
             write_same_refused: false,
@@ -532,8 +533,8 @@ impl Disk {
 
     /// Queues all commands in flight again, in their original order.
     fn recall(&mut self) {
-        let mut parts: Vec<Part> = std::mem::take(&mut self.in_flight).into_values().collect();
-        parts.extend(std::mem::take(&mut self.delayed).into_values());
+        let mut parts: Vec<Part> = self.in_flight.drain().map(|(_, part)| part).collect();
+        parts.extend(self.delayed.drain().map(|(_, part)| part));
         for part in parts.into_iter().rev() {
             self.waiting.push_front(part);
         }
@@ -548,9 +549,8 @@ impl Disk {
         {
             self.probe_step();
         }
-        while let Some(entry) = self.delayed.first_entry().filter(|entry| entry.key().0 <= now) {
-            let part = entry.remove();
-            self.waiting.push_back(part);
+        while self.delayed.first().is_some_and(|((at, _), _)| *at <= now) {
+            self.waiting.extend(self.delayed.pop_first().map(|(_, part)| part));
         }
     }
 
@@ -563,7 +563,7 @@ impl Disk {
         self.waiting.clear();
         self.delayed.clear();
         self.in_flight.clear();
-        for tag in std::mem::take(&mut self.requests).into_keys() {
+        for (tag, _) in std::mem::take(&mut self.requests).drain() {
             self.done(tag, Err(error));
         }
     }

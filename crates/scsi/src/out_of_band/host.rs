@@ -1,7 +1,9 @@
 //! The map of a host: [`HostMap`].
 
+use super::places::Places;
 use super::{Extent, Reply, Request};
 use crate::map::LunBlock;
+use crate::ordered::OrderedMap;
 use crate::time::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,13 +42,6 @@ pub enum HostOutput {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    place: LunBlock,
-    /// Number of the last use.
-    used: u64,
-}
-
 /// Accesses that wait for an extent.
 #[derive(Clone, Debug)]
 struct Wanted {
@@ -71,13 +66,12 @@ enum Fence {
 #[derive(Clone, Debug)]
 pub struct HostMap {
     config: HostConfig,
-    entries: BTreeMap<Extent, Entry>,
-    /// Extents by the number of their last use.
-    by_use: BTreeMap<u64, Extent>,
-    uses: u64,
+    entries: Places,
     /// Accesses in flight.
-    in_flight: BTreeMap<Extent, u32>,
-    wanted: BTreeMap<Extent, Wanted>,
+    in_flight: OrderedMap<Extent, u32>,
+    wanted: OrderedMap<Extent, Wanted>,
+    /// Empty lists of accesses that wait, to be used again.
+    spare: Vec<VecDeque<(u32, Instant)>>,
     /// Flushes in flight.
     flushes: u32,
     /// Flushes that wait until the host is registered, each with the time at which it fails.
@@ -97,11 +91,10 @@ impl HostMap {
     pub fn new(config: HostConfig) -> HostMap {
         HostMap {
             config,
-            entries: BTreeMap::new(),
-            by_use: BTreeMap::new(),
-            uses: 0,
-            in_flight: BTreeMap::new(),
-            wanted: BTreeMap::new(),
+            entries: Places::new(),
+            in_flight: OrderedMap::new(),
+            wanted: OrderedMap::new(),
+            spare: Vec::new(),
             flushes: 0,
             held: VecDeque::new(),
             recalled: BTreeMap::new(),
@@ -116,15 +109,16 @@ impl HostMap {
     /// otherwise [`HostOutput::Go`] or [`HostOutput::Fail`] follows. [`HostMap::ended`] ends an
     /// access that has a place.
     pub fn access(&mut self, now: Instant, token: u32, extent: Extent) -> Option<LunBlock> {
-        if let Some(place) = self.place_of(extent) {
-            *self.in_flight.entry(extent).or_insert(0) += 1;
+        if let Some(place) = self.entries.get(extent) {
+            self.begin(extent, 1);
             return Some(place);
         }
         let fails_at = now + self.config.give_up;
         match self.wanted.get_mut(&extent) {
             Some(wanted) => wanted.tokens.push_back((token, fails_at)),
             None => {
-                let tokens = VecDeque::from([(token, fails_at)]);
+                let mut tokens = self.spare.pop().unwrap_or_default();
+                tokens.push_back((token, fails_at));
                 self.wanted.insert(extent, Wanted { tokens, resend_at: now + self.config.retry });
                 if self.fence == Fence::None {
                     self.send(Request::Lookup(extent));
@@ -170,7 +164,6 @@ impl HostMap {
     pub fn refused(&mut self, now: Instant) {
         if self.fence == Fence::None {
             self.entries.clear();
-            self.by_use.clear();
             self.fence = Fence::Draining;
             self.register_if_drained(now);
         }
@@ -181,9 +174,7 @@ impl HostMap {
         match reply {
             Reply::Grant { extent, place, epoch } => self.granted(extent, place, epoch),
             Reply::Recall { extent, epoch } => {
-                if let Some(entry) = self.entries.remove(&extent) {
-                    self.by_use.remove(&entry.used);
-                }
+                self.entries.remove(extent);
                 self.recalled.insert(extent, epoch);
                 match self.in_flight.contains_key(&extent) {
                     true => _ = self.draining.insert(extent, epoch),
@@ -195,7 +186,10 @@ impl HostMap {
                 if matches!(self.fence, Fence::Registering { .. }) {
                     self.fence = Fence::None;
                     let resend_at = now + self.config.retry;
-                    self.wanted.values_mut().for_each(|wanted| wanted.resend_at = resend_at);
+                    self.wanted.retain_mut(|_, wanted| {
+                        wanted.resend_at = resend_at;
+                        true
+                    });
                     let extents: Vec<Extent> = self.wanted.keys().copied().collect();
                     extents.into_iter().for_each(|extent| self.send(Request::Lookup(extent)));
                     self.flushes += self.held.len() as u32;
@@ -209,7 +203,7 @@ impl HostMap {
     pub fn timeout(&mut self, now: Instant) {
         let (retry, may_ask) = (self.config.retry, self.fence == Fence::None);
         let mut outputs = Vec::new();
-        self.wanted.retain(|extent, wanted| {
+        self.wanted.retain_mut(|extent, wanted| {
             while wanted.tokens.front().is_some_and(|(_, fails_at)| *fails_at <= now)
                 && let Some((token, _)) = wanted.tokens.pop_front()
             {
@@ -264,13 +258,12 @@ impl HostMap {
         self.outputs.push_back(HostOutput::Send(request));
     }
 
-    fn place_of(&mut self, extent: Extent) -> Option<LunBlock> {
-        let entry = self.entries.get_mut(&extent)?;
-        self.by_use.remove(&entry.used);
-        self.uses += 1;
-        entry.used = self.uses;
-        self.by_use.insert(self.uses, extent);
-        Some(entry.place)
+    /// Begins accesses to an extent.
+    fn begin(&mut self, extent: Extent, accesses: u32) {
+        match self.in_flight.get_mut(&extent) {
+            Some(count) => *count += accesses,
+            None => _ = self.in_flight.insert(extent, accesses),
+        }
     }
 
     fn granted(&mut self, extent: Extent, place: LunBlock, epoch: u64) {
@@ -278,20 +271,14 @@ impl HostMap {
         if self.fence != Fence::None || is_old {
             return;
         }
-        self.uses += 1;
-        let used = self.uses;
-        if let Some(old) = self.entries.insert(extent, Entry { place, used }) {
-            self.by_use.remove(&old.used);
+        self.entries.insert(extent, place);
+        if self.entries.len() > self.config.entries.max(1) {
+            self.entries.remove_oldest();
         }
-        self.by_use.insert(used, extent);
-        if self.entries.len() > self.config.entries.max(1)
-            && let Some((_, oldest)) = self.by_use.pop_first()
-        {
-            self.entries.remove(&oldest);
-        }
-        let Some(wanted) = self.wanted.remove(&extent) else { return };
-        *self.in_flight.entry(extent).or_insert(0) += wanted.tokens.len() as u32;
-        self.outputs.extend(wanted.tokens.iter().map(|&(token, _)| HostOutput::Go { token, place }));
+        let Some(Wanted { mut tokens, .. }) = self.wanted.remove(&extent) else { return };
+        self.begin(extent, tokens.len() as u32);
+        self.outputs.extend(tokens.drain(..).map(|(token, _)| HostOutput::Go { token, place }));
+        self.spare.push(tokens);
     }
 
     fn register_if_drained(&mut self, now: Instant) {

@@ -18,6 +18,7 @@
 //! keeps the order between a server and a host.
 
 mod host;
+mod places;
 mod server;
 
 pub use host::{HostConfig, HostMap, HostOutput};

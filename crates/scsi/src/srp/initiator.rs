@@ -5,9 +5,10 @@
 //!                       +----LOGIN_REJ, channel lost-----------------------------^
 //! ```
 
+use crate::ordered::OrderedMap;
 use sanloom_wire::lun::LunBytes;
 use sanloom_wire::srp::{Cmd, Iu, LoginReq, Rsp, TskMgmt, response};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Event of an initiator.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -102,7 +103,7 @@ pub struct Initiator {
     /// Requests that may be sent.
     credit: u32,
     /// Requests of which a response is missing, by tag.
-    sent: BTreeMap<u64, Sent>,
+    sent: OrderedMap<u64, Sent>,
     /// Requests that wait for credit; those of task management in their own queue.
     commands: VecDeque<(u64, Cmd)>,
     management: VecDeque<(u64, TskMgmt)>,
@@ -117,7 +118,7 @@ impl Default for Initiator {
         Initiator {
             state: State::Idle,
             credit: 0,
-            sent: BTreeMap::new(),
+            sent: OrderedMap::new(),
             commands: VecDeque::new(),
             management: VecDeque::new(),
             next_tag: 1,
@@ -236,7 +237,7 @@ impl Initiator {
         }
         self.state = State::Closed;
         self.credit = 0;
-        let sent = std::mem::take(&mut self.sent).into_values().map(|sent| sent.id);
+        let sent = self.sent.drain().map(|(_, sent)| sent.id);
         let waiting = self.management.drain(..).map(|request| request.0);
         let ids: Vec<u64> = sent.chain(waiting).chain(self.commands.drain(..).map(|command| command.0)).collect();
         self.outputs.extend(ids.into_iter().map(|id| Output::Failed { id, why }));

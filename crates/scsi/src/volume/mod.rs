@@ -28,6 +28,7 @@ pub use order::{Claim, RangeOrder};
 
 use crate::disk::{self, Done, Error, ErrorKind, Op};
 use crate::map::{EpochId, LunBlock, LunId, Map, Piece, VolumeId};
+use crate::ordered::OrderedMap;
 use crate::scsi::{IoOp, IoStatus};
 use job::{Job, Step, Wave};
 use order::Orders;
@@ -154,7 +155,7 @@ const CLAIMS: u64 = 1 << 63;
 pub struct Volumes {
     map: Map,
     orders: Orders,
-    jobs: BTreeMap<u64, Job>,
+    jobs: OrderedMap<u64, Job>,
     outbox: Outbox,
     counters: Counters,
     carried: BTreeMap<VolumeId, [Carried; 2]>,
@@ -165,7 +166,7 @@ pub struct Volumes {
 #[derive(Debug, Default)]
 struct Outbox {
     /// Job of each request in flight, and number of the request in its wave.
-    requests: BTreeMap<u64, (u64, u32)>,
+    requests: OrderedMap<u64, (u64, u32)>,
     next_request: u64,
     outputs: VecDeque<Output>,
 }
@@ -190,7 +191,7 @@ impl Volumes {
         Volumes {
             map,
             orders: Orders::default(),
-            jobs: BTreeMap::new(),
+            jobs: OrderedMap::new(),
             outbox: Outbox::default(),
             counters: Counters::default(),
             carried: BTreeMap::new(),

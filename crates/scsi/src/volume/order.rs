@@ -1,7 +1,8 @@
 //! Order of overlapping work: [`RangeOrder`] for one volume, [`Orders`] for all.
 
 use crate::map::{EpochId, VolumeId};
-use std::collections::{BTreeMap, VecDeque};
+use crate::ordered::OrderedMap;
+use std::collections::VecDeque;
 
 /// Range of blocks, exclusive or shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +22,7 @@ impl Range {
 /// exclusive. Conflicting entries begin in the order of their arrival.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RangeOrder {
-    active: BTreeMap<u64, Range>,
+    active: OrderedMap<u64, Range>,
     waiting: VecDeque<(u64, Range)>,
     /// Number of exclusive entries, active or waiting. If it is 0, ranges are not compared.
     exclusive_entries: usize,
@@ -109,13 +110,21 @@ impl Claim {
 /// Orders of all volumes, and entries that may begin because others have ended.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    of: BTreeMap<VolumeId, RangeOrder>,
+    of: OrderedMap<VolumeId, RangeOrder>,
+    /// Orders without entries, whose memory is used again.
+    spare: Vec<RangeOrder>,
     ready: VecDeque<u64>,
 }
 
 impl Orders {
     pub(super) fn begin(&mut self, volume: VolumeId, id: u64, lba: u64, blocks: u64, exclusive: bool) -> bool {
-        self.of.entry(volume).or_default().begin(id, lba, blocks, exclusive)
+        if let Some(order) = self.of.get_mut(&volume) {
+            return order.begin(id, lba, blocks, exclusive);
+        }
+        let mut order = self.spare.pop().unwrap_or_default();
+        let begun = order.begin(id, lba, blocks, exclusive);
+        self.of.insert(volume, order);
+        begun
     }
 
     pub(super) fn is_open(&self, volume: VolumeId, lba: u64, blocks: u64) -> bool {
@@ -137,7 +146,7 @@ impl Orders {
         if let Some(order) = self.of.get_mut(&volume) {
             self.ready.extend(order.end(id));
             if order.is_idle() {
-                self.of.remove(&volume);
+                self.spare.extend(self.of.remove(&volume));
             }
         }
     }

@@ -20,6 +20,7 @@ use sanloom_scsi::scsi::{Device, IoTag};
 use sanloom_scsi::time::Instant;
 use sanloom_scsi::volume::Volumes;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head};
+use std::sync::Arc;
 
 /// The session of a host for which a session with a back end forwards PDUs.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,7 +49,7 @@ pub struct Shared<'a> {
 pub(super) struct Forwarding {
     forward: Forward,
     /// Sessions with back ends, by number of the back-end target.
-    links: Vec<u32>,
+    links: Arc<[u32]>,
     actions: Vec<Action>,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Forwarding {
 pub(super) fn begin(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     let front = iscsi.ends[end as usize].session;
     let is_its = |plan: &&super::SessionPlan| plan.front.as_ref().is_some_and(|own| own.session == front);
-    let links: Vec<u32> = (0..).zip(&iscsi.sessions).filter(|(_, own)| is_its(&&own.plan)).map(|(at, _)| at).collect();
+    let links: Arc<[u32]> = (0..).zip(&iscsi.sessions).filter(|(_, own)| is_its(&&own.plan)).map(|(at, _)| at).collect();
     let Some(&first) = links.first() else { return };
     let Machine::Target(session) = &iscsi.ends[end as usize].machine else { return };
     let mut forward = Forward::new(Settings::default(), *session.parameters());
@@ -65,7 +66,7 @@ pub(super) fn begin(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     }
     iscsi.ends[end as usize].forwarding =
         Some(Box::new(Forwarding { forward, links: links.clone(), actions: Vec::new() }));
-    for link in links {
+    for &link in &*links {
         iscsi.agenda.plan(cx.net, cx.net.now(), Job::Connect(link));
     }
 }
@@ -212,7 +213,7 @@ fn run(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, arrived: Option<Arrived<'_>
         target::execute(iscsi, cx, end, storage);
     }
     if pdus > 0 {
-        for link in &links {
+        for link in &*links {
             let back = iscsi.sessions[*link as usize].end;
             if iscsi.ends.get(back as usize).is_some_and(|state| matches!(state.machine, Machine::Back)) {
                 connection::send(iscsi, cx, back, 0);
@@ -297,7 +298,7 @@ pub(super) fn host_lost(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     if (0..links.len() as u8).any(|back| forward.has_lost_writes(back)) {
         iscsi.sessions[session as usize].lost.push(forward);
     }
-    for link in links {
+    for &link in &*links {
         let back = iscsi.sessions[link as usize].end;
         if back != u32::MAX {
             connection::lose(iscsi, cx, back);

@@ -262,7 +262,7 @@ pub(super) fn lose(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, connection: u32)
     (channel.stage, channel.tried) = (Stage::Idle, true);
     channel.machine = None;
     channel.limits.clear();
-    let requests = std::mem::take(&mut channel.requests);
+    let mut requests = std::mem::take(&mut channel.requests);
     let waiting = std::mem::take(&mut channel.waiting);
     channel.in_flight = 0;
     let reconnect: Span = channel.plan.reconnect;
@@ -272,7 +272,7 @@ pub(super) fn lose(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, connection: u32)
     if was_up {
         srp.events.push_back(Event::Down(number));
     }
-    for request in requests.into_values().filter(|request| !matches!(request.kind, Kind::Abort(_))) {
+    for (_, request) in requests.drain().filter(|(_, request)| !matches!(request.kind, Kind::Abort(_))) {
         gone(srp, number, request.tag);
     }
     waiting.into_iter().for_each(|command| gone(srp, number, command.id));

@@ -47,11 +47,12 @@ use crate::net::infiniband::Packet;
 use connection::Connection;
 use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_scsi::iscsi::initiator::Command;
+use sanloom_scsi::ordered::{OrderedMap, OrderedSet};
 use sanloom_scsi::scsi::{IoStatus, IoTag, Notice};
 use sanloom_scsi::srp::initiator::Initiator;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::srp::Iu;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Bit of the number of an `Io` owner that is a session and a channel of SRP.
 pub const CHANNEL: u16 = SESSION | 0x4000;
@@ -126,9 +127,9 @@ struct Channel {
     connection: u32,
     /// True once a login has succeeded or failed.
     tried: bool,
-    requests: BTreeMap<u64, Request>,
+    requests: OrderedMap<u64, Request>,
     /// Time limits of the requests, and of the login with the name 0.
-    limits: BTreeSet<(Instant, u64)>,
+    limits: OrderedSet<(Instant, u64)>,
     /// Time limit in the agenda, [`Instant::NEVER`] if there is none.
     listed: Instant,
     last_name: u64,
@@ -158,7 +159,7 @@ pub struct Srp {
     systems: Vec<Option<System>>,
     agenda: Agenda<Job>,
     /// Results that the processors of hosts handle.
-    finished: BTreeMap<u64, (u32, u64, Outcome)>,
+    finished: OrderedMap<u64, (u32, u64, Outcome)>,
     last_finished: u64,
     events: VecDeque<Event>,
     /// Number of the timer of the connections; that of the agenda follows.
@@ -192,8 +193,8 @@ impl Srp {
             machine: None,
             connection: u32::MAX,
             tried: false,
-            requests: BTreeMap::new(),
-            limits: BTreeSet::new(),
+            requests: OrderedMap::new(),
+            limits: OrderedSet::new(),
             listed: Instant::NEVER,
             last_name: 0,
             in_flight: 0,
@@ -208,7 +209,7 @@ impl Srp {
             channels: plan.channels.into_iter().map(channel).collect(),
             systems: plan.targets.into_iter().map(|plan| plan.map(system)).collect(),
             agenda: Agenda::new(timer + 1),
-            finished: BTreeMap::new(),
+            finished: OrderedMap::new(),
             last_finished: 0,
             events: VecDeque::new(),
             timer,

@@ -17,6 +17,7 @@ use sanloom_fc::config::ForwardingGrain;
 use sanloom_fc::exchange::SeqTx;
 use sanloom_fc::fcp::initiator::{Command, FcpInitiator, Input, Outcome};
 use sanloom_fc::san::Lab;
+use sanloom_scsi::ordered::OrderedMap;
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::{FcId, Wwpn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -105,8 +106,10 @@ struct InFlight {
 /// An N_Port of a gateway.
 struct Port {
     remotes: BTreeMap<Wwpn, (FcId, u16)>,
-    commands: BTreeMap<u64, InFlight>,
+    commands: OrderedMap<u64, InFlight>,
     waiting: VecDeque<RelayCommand>,
+    /// Empty lists of sequences, whose memory is used again.
+    spare: Vec<VecDeque<SeqTx>>,
     limit: usize,
 }
 
@@ -139,8 +142,9 @@ impl Relay {
             let config = &lab.hosts[usize::from(host)];
             if names.contains(&config.hbas[usize::from(hba)].wwpn) || hosts.contains(&host) {
                 let limit = config.queue.max_outstanding.max(1) as usize;
-                let (remotes, commands) = (BTreeMap::new(), BTreeMap::new());
-                ports.insert(nport, Port { remotes, commands, waiting: VecDeque::new(), limit });
+                let (remotes, commands) = (BTreeMap::new(), OrderedMap::new());
+                let (waiting, spare) = (VecDeque::new(), Vec::new());
+                ports.insert(nport, Port { remotes, commands, waiting, spare, limit });
             }
         }
         let streams = streams(lab);
@@ -214,7 +218,7 @@ fn submit(hosts: &mut Hosts, env: &mut Env<'_>, command: RelayCommand) {
     if port.commands.len() >= port.limit {
         return port.waiting.push_back(command);
     }
-    let (reported, sent, held) = (0, 0, VecDeque::new());
+    let (reported, sent, held) = (0, 0, port.spare.pop().unwrap_or_default());
     port.commands.insert(number, InFlight { grain, reported, bytes, arrived, sent, held });
     let tag = RELAYED | number;
     let order = Command { tag, d_id, lun, cdb, data_len: bytes, direction, frame_size_bytes };
@@ -254,7 +258,10 @@ pub(super) fn logged_in_to(hosts: &Hosts, nport: u16, target: Wwpn) -> Option<Fc
 pub(super) fn done(hosts: &mut Hosts, env: &mut Env<'_>, nport: u16, tag: u64, outcome: Outcome) {
     let number = tag & !RELAYED;
     let Some(port) = hosts.relay.ports.get_mut(&nport) else { return };
-    port.commands.remove(&number);
+    if let Some(InFlight { mut held, .. }) = port.commands.remove(&number) {
+        held.clear();
+        port.spare.push(held);
+    }
     let next = if port.commands.len() < port.limit { port.waiting.pop_front() } else { None };
     hosts.relay.report(env.net, Relayed::Done { number, outcome });
     if let Some(next) = next {

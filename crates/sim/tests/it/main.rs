@@ -32,6 +32,7 @@ mod machines;
 mod metamorphic;
 mod no_allocation;
 mod no_allocation_gateways;
+mod no_allocation_planes;
 mod out_of_band;
 mod planes_of_hosts;
 mod requests;

@@ -1,10 +1,10 @@
 //! The plane of Ethernet with TCP.
 
-use super::{ANSWER_BYTES, DEPTH, DEVICES, Place, REQUEST_BYTES, Sample, cabling, no_fc};
+use super::{ANSWER_BYTES, Counts, DEPTH, DEVICES, Place, REQUEST_BYTES, Sample, cabling, no_fc};
 use sanloom_bare::Shape;
 use sanloom_console::machine::thread_cpu;
 use sanloom_sim::net::ethernet::{
-    Ecn, EthernetLinkPlan, EthernetPlan, EthernetPlane, EthernetSwitchPlan, MemoryPlan, PRIORITIES, Station,
+    Ecn, EthernetLinkPlan, EthernetPlan, EthernetPlane, EthernetSwitchPlan, MemoryPlan, PRIORITIES, PacketFate, Station,
 };
 use sanloom_sim::net::line::ByteTime;
 use sanloom_sim::net::{Net, NetEvent};
@@ -13,9 +13,9 @@ use sanloom_transport::tcp::{Algorithm, Buffer, Config};
 use std::sync::Arc;
 
 /// 10 Gb/s in ps per byte.
-const PS_PER_BYTE: u32 = 800;
+pub(super) const PS_PER_BYTE: u32 = 800;
 /// Bytes in a queue from which on DCTCP is told: 65 frames, as in the paper of DCTCP.
-const MARK_BYTES: u64 = 65 * 1518;
+pub(super) const MARK_BYTES: u64 = 65 * 1518;
 
 /// Runs the hosts.
 pub(super) fn sample(shape: Shape, duration_ps: u64) -> Sample {
@@ -23,7 +23,8 @@ pub(super) fn sample(shape: Shape, duration_ps: u64) -> Sample {
     let start = thread_cpu();
     hosts.run(duration_ps);
     let cpu_s = (thread_cpu() - start).as_secs_f64();
-    Sample { ios: hosts.ios, packet_hops: hosts.net.ethernet.fate.packet_hops, events: hosts.net.events(), cpu_s }
+    let PacketFate { sent, delivered, packet_hops, .. } = hosts.net.ethernet.fate;
+    Sample { counts: Counts { ios: hosts.ios, packet_hops, sent, delivered, events: hosts.net.events() }, cpu_s }
 }
 
 /// Hosts and devices that exchange requests and answers over TCP.
@@ -40,21 +41,12 @@ impl Hosts {
         let plane = EthernetPlane::new(plan(shape)).expect("the memory suffices");
         let mut hosts =
             Hosts { net: Net::with_ethernet(no_fc(), plane), stacks: Stacks::new(0), consumed: Vec::new(), ios: 0 };
-        let config = Arc::new(Config {
-            algorithm: Algorithm::Dctcp,
-            send_buffer: Buffer::fixed(1 << 20),
-            receive_buffer: Buffer::fixed(1 << 20),
-            ..Config::linux(1500)
-        });
-        let count = shape.hosts();
-        for host in 0..count {
-            for device in 0..DEVICES.min(count) {
-                let device = count + (host + device) % count;
-                let ends = [host, device].map(|node| Endpoint { config: config.clone(), interface: node as u16 });
-                let end = hosts.stacks.connect(&mut hosts.net, ends, None, None);
-                hosts.consumed.extend([[0; 2]; 2]);
-                hosts.write(end, DEPTH * REQUEST_BYTES);
-            }
+        let config = Arc::new(config());
+        for ends in connections(shape) {
+            let ends = ends.map(|node| Endpoint { config: config.clone(), interface: node as u16 });
+            let end = hosts.stacks.connect(&mut hosts.net, ends, None, None);
+            hosts.consumed.extend([[0; 2]; 2]);
+            hosts.write(end, DEPTH * REQUEST_BYTES);
         }
         hosts
     }
@@ -102,8 +94,25 @@ impl Hosts {
     }
 }
 
+/// Returns the settings of TCP.
+pub(super) fn config() -> Config {
+    Config {
+        algorithm: Algorithm::Dctcp,
+        send_buffer: Buffer::fixed(1 << 20),
+        receive_buffer: Buffer::fixed(1 << 20),
+        ..Config::linux(1500)
+    }
+}
+
+/// Returns the host and the device of each connection, in the order of their flows.
+pub(super) fn connections(shape: Shape) -> impl Iterator<Item = [u32; 2]> {
+    let count = shape.hosts();
+    let devices = move |host| (0..DEVICES.min(count)).map(move |device| [host, count + (host + device) % count]);
+    (0..count).flat_map(devices)
+}
+
 /// Returns the cabling of the core/edge fabric at 10 Gb/s.
-fn plan(shape: Shape) -> EthernetPlan {
+pub(super) fn plan(shape: Shape) -> EthernetPlan {
     let switch = |ports: usize| EthernetSwitchPlan {
         memory: MemoryPlan {
             bytes: 16 << 20,

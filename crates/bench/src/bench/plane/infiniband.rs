@@ -2,13 +2,14 @@
 //!
 //! A read is a SEND of the host, RDMA WRITEs of the device and its SEND, as in SRP.
 
-use super::{ANSWER_BYTES, DEPTH, DEVICES, Place, REQUEST_BYTES, Sample, cabling, no_fc};
+use super::{ANSWER_BYTES, Counts, DEPTH, DEVICES, Place, REQUEST_BYTES, Sample, cabling, no_fc};
 use sanloom_bare::Shape;
 use sanloom_console::machine::thread_cpu;
 use sanloom_sim::infiniband::{Endpoint, Event, Pairs};
 use sanloom_sim::net::ethernet::EthernetPlane;
 use sanloom_sim::net::infiniband::{
-    self, InfinibandLinkPlan, InfinibandPlan, InfinibandPlane, InfinibandSwitchPlan, Station, byte_time, life_ps,
+    self, InfinibandLinkPlan, InfinibandPlan, InfinibandPlane, InfinibandSwitchPlan, PacketFate, Station, byte_time,
+    life_ps,
     refresh_ps,
 };
 use sanloom_sim::net::{Net, NetEvent};
@@ -39,7 +40,8 @@ pub(super) fn sample(shape: Shape, duration_ps: u64) -> Sample {
     let start = thread_cpu();
     hosts.run(duration_ps);
     let cpu_s = (thread_cpu() - start).as_secs_f64();
-    Sample { ios: hosts.ios, packet_hops: hosts.net.infiniband.fate.packet_hops, events: hosts.net.events(), cpu_s }
+    let PacketFate { sent, delivered, packet_hops, .. } = hosts.net.infiniband.fate;
+    Sample { counts: Counts { ios: hosts.ios, packet_hops, sent, delivered, events: hosts.net.events() }, cpu_s }
 }
 
 impl Hosts {

@@ -1,5 +1,5 @@
 //! `sanloom bench sim --plane ethernet|infiniband`: packet-hops per second of processor time with
-//! TCP or reliable connections, beside the bare credit program.
+//! TCP or reliable connections, beside the bare credit program. Ethernet is also compared with ns-3.
 //!
 //! Hosts read from storage devices through the cabling of the core/edge fabric, with one connection
 //! to each of up to four devices and two reads in flight on each. The layers above the transport
@@ -7,10 +7,11 @@
 
 mod ethernet;
 mod infiniband;
+mod ns3;
 
 use super::bound::{self, Bound};
 use super::rate::Args;
-use super::statistics::{Estimate, median};
+use super::statistics::{Estimate, Limit, median, order};
 use super::work::Fabric;
 use sanloom_bare::{Program, Shape};
 use sanloom_console::exit::Failure;
@@ -19,7 +20,8 @@ use sanloom_console::machine::{rss_bytes, thread_cpu};
 use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_sim::net::NetPlan;
-use serde::Serialize;
+use ns3::{Beside, Ns3};
+use serde::{Deserialize, Serialize};
 
 /// Plane of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -42,11 +44,29 @@ const DEPTH: u64 = 2;
 /// Most ports of a switch of InfiniBand.
 const MOST_PORTS: u32 = 254;
 
+/// Least ratio to ns-3.
+const NS3_RATIO: f64 = 20.0;
+/// Runs without `--runs`: an interval of 95 % requires six.
+const RUNS: u32 = 6;
+
 /// Work of a run.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Completed reads.
+    pub ios: u64,
+    /// Crossings of a line by a packet.
+    pub packet_hops: u64,
+    /// Packets that nodes have sent.
+    pub sent: u64,
+    /// Packets that have arrived at their node.
+    pub delivered: u64,
+    /// Events.
+    pub events: u64,
+}
+
+/// Work and processor time of a run.
 struct Sample {
-    ios: u64,
-    packet_hops: u64,
-    events: u64,
+    counts: Counts,
     cpu_s: f64,
 }
 
@@ -72,6 +92,9 @@ pub struct Rate {
     /// Rate of the simulator to that of the program: median of the paired runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
+    /// Comparison with ns-3, of Ethernet only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ns3: Option<Beside>,
 }
 
 /// Measures the plane, and prints the results.
@@ -87,28 +110,26 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.plane == Plane::Infiniband && cabling(shape).1.into_iter().any(|ports| ports > MOST_PORTS) {
         return Err(Failure::usage("a switch of InfiniBand has at most 254 ports; use `--nodes 16`"));
     }
-    for number in 0..args.runs {
+    let mut skipped = None;
+    let mut ns3 = None;
+    if args.plane == Plane::Ethernet {
+        match Ns3::start(&args.cxx, shape)? {
+            Ok(program) => ns3 = Some(program),
+            Err(reason) => skipped = Some(Beside::Skipped { skipped: reason }),
+        }
+    }
+    let sides = if ns3.is_some() { 3 } else { 2 };
+    for side in (0..args.runs.unwrap_or(RUNS) as usize).flat_map(|round| order(sides, round)) {
         if interrupt::requested() {
             return Err(Failure::interrupted("a run was not complete"));
         }
-        if number % 2 == 1 {
-            rate.bare_runs.push(bare(shape));
-        }
-        let sample = match args.plane {
-            Plane::Infiniband => infiniband::sample(shape, duration_ps),
-            Plane::Fc | Plane::Ethernet => ethernet::sample(shape, duration_ps),
-        };
-        rate.ios = sample.ios;
-        rate.packet_hops = sample.packet_hops;
-        rate.events = sample.events;
-        rate.runs.push(rate.packet_hops as f64 / sample.cpu_s.max(1e-9));
-        if number == 0 {
-            rate.rss_bytes = rss_bytes();
-        }
-        if number % 2 == 0 {
-            rate.bare_runs.push(bare(shape));
+        match (side, &mut ns3) {
+            (0, _) => rate.once(args.plane, shape, duration_ps),
+            (2, Some(ns3)) => ns3.once()?,
+            _ => rate.bare_runs.push(bare(shape)),
         }
     }
+    rate.ns3 = ns3.map(|ns3| Beside::Compared(ns3.finish(&rate.runs))).or(skipped);
     rate.ratio = Estimate::of_ratios(&rate.runs, &rate.bare_runs);
     let bounds = rate.bounds(args.plane);
     args.outputs.write_or_print("sim", &rate, || text(&rate, args.plane) + &bound::text(&bounds))?;
@@ -124,10 +145,29 @@ fn bare(shape: Shape) -> f64 {
 }
 
 impl Rate {
+    /// Runs the simulator once.
+    fn once(&mut self, plane: Plane, shape: Shape, duration_ps: u64) {
+        let Sample { counts, cpu_s } = match plane {
+            Plane::Infiniband => infiniband::sample(shape, duration_ps),
+            Plane::Fc | Plane::Ethernet => ethernet::sample(shape, duration_ps),
+        };
+        (self.ios, self.packet_hops, self.events) = (counts.ios, counts.packet_hops, counts.events);
+        self.runs.push(counts.packet_hops as f64 / cpu_s.max(1e-9));
+        if self.runs.len() == 1 {
+            self.rss_bytes = rss_bytes();
+        }
+    }
+
     fn bounds(&self, plane: Plane) -> Vec<Bound> {
         let best = self.runs.iter().copied().fold(0.0, f64::max);
         let goal = if plane == Plane::Infiniband { 8.0 } else { 5.0 };
-        vec![Bound::at_least("packet-hops per CPU second", best / 1e6, goal, "M")]
+        let mut bounds = vec![Bound::at_least("packet-hops per CPU second", best / 1e6, goal, "M")];
+        if let Some(Beside::Compared(compared)) = &self.ns3
+            && let Some(ratio) = compared.ratio
+        {
+            bounds.push(Bound::of_estimate("ratio to ns-3", ratio, Limit::AtLeast(NS3_RATIO), "times"));
+        }
+        bounds
     }
 }
 
@@ -145,7 +185,8 @@ fn text(rate: &Rate, plane: Plane) -> String {
          packet-hops per CPU s  {:.2} M (runs: {})\n\
          resident               {}\n\
          bare credit program    {:.2} M frame-hops (runs: {})\n\
-         ratio to it            {ratio}\n",
+         ratio to it            {ratio}\n\
+         {}",
         rate.nodes,
         format::seconds(rate.duration_s),
         format::grouped(rate.ios),
@@ -156,6 +197,7 @@ fn text(rate: &Rate, plane: Plane) -> String {
         format::bytes(rate.rss_bytes),
         median(rate.bare_runs.iter().copied()) / 1e6,
         millions(&rate.bare_runs),
+        rate.ns3.as_ref().map(ns3::text).unwrap_or_default(),
     )
 }
 

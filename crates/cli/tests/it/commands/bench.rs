@@ -109,3 +109,50 @@ fn ns3_does_the_same_work_and_is_compared() {
     let ratio = compared["ratio"].as_f64().expect("a ratio");
     assert!((ratio - rate(ours) / rate(ns3)).abs() < 1e-9, "{compared}");
 }
+
+#[needs("ns-3")]
+#[test]
+fn ns3_with_its_tcp_simulates_the_same_lab_as_the_plane_of_ethernet() {
+    let ran = Bench::new("bench-ns3-tcp").run("bench sim --plane ethernet --duration 5ms --runs 1 --json");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    let rate: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let compared = &rate["ns3"];
+    let count = |engine: &str, name: &str| compared[engine][name].as_f64().expect("a count");
+    for engine in ["ns3", "sanloom"] {
+        positive(&compared[engine], &["ios", "packet_hops", "sent", "delivered", "events"]);
+        // Four lines from a host to a device; a packet on its way has crossed at most three.
+        let hops = count(engine, "packet_hops") - 4.0 * count(engine, "delivered");
+        let on_the_way = count(engine, "sent") - count(engine, "delivered");
+        assert!((0.0..=3.0 * on_the_way).contains(&hops), "{hops} packet-hops of {on_the_way} packets in {compared}");
+        // A read of 32 KiB needs 23 segments of 1,448 bytes, its request, and acknowledgements.
+        let packets = count(engine, "delivered") / count(engine, "ios");
+        assert!((24.0..=24.0 + 24.0).contains(&packets), "{packets} packets a read in {compared}");
+    }
+    for name in ["ios", "delivered", "packet_hops"] {
+        let [ours, theirs] = ["sanloom", "ns3"].map(|engine| count(engine, name));
+        assert!((ours / theirs - 1.0).abs() < 0.05, "{name}: {ours} and {theirs}");
+    }
+    // Four lines of 10 Gb/s lead to the edges of the hosts, and carry 1,448 of 1,538 bytes as data.
+    let goodput = count("ns3", "ios") * 32_768.0 / compared["duration_s"].as_f64().expect("a time");
+    let most = 4.0 * 1.25e9 * 1448.0 / 1538.0;
+    assert!((0.9 * most..=most).contains(&goodput), "{goodput} of {most} bytes/s");
+    let [ours, theirs] = [&rate, compared].map(|side| side["runs"][0].as_f64().expect("a rate"));
+    let ratio = compared["ratio"]["median"].as_f64().expect("a ratio");
+    assert!((ratio - ours / theirs).abs() < 1e-9, "{rate}");
+    // One run decides nothing.
+    let ran = Bench::new("bench-ns3-tcp").run("bench sim --plane ethernet --duration 5ms --runs 1");
+    assert!(ran.stdout.contains("times, wanted at least 20 times: undecided"), "{}", ran.stdout);
+}
+
+#[test]
+fn the_plane_of_ethernet_is_measured_without_ns3_and_gives_the_reason() {
+    let without = "bench sim --plane ethernet --duration 1ms --runs 1 --cxx ./no-such-compiler";
+    let rate = numbers(&format!("{without} --json"));
+    positive(&rate, &["ios", "packet_hops"]);
+    let reason = rate["ns3"]["skipped"].as_str().expect("a reason");
+    assert!(reason.contains("./no-such-compiler cannot be run"), "{reason}");
+    let ran = Bench::new("bench-no-ns3").run(without);
+    assert!(ran.stdout.contains("ns-3                   skipped: the compiler ./no-such-compiler"), "{}", ran.stdout);
+    let large = numbers("bench sim --plane ethernet --nodes 1024 --duration 10us --runs 1 --json");
+    assert!(large["ns3"]["skipped"].as_str().is_some_and(|why| why.contains("--nodes 16")), "{large}");
+}

@@ -4,12 +4,13 @@ use super::command::{Active, Stage};
 use super::login::Established;
 use crate::iscsi::parameters::Parameters;
 use crate::iscsi::sequence::before;
+use crate::ordered::OrderedMap;
 use crate::scsi::DataDirection;
 use crate::time::{Instant, Span};
 use sanloom_wire::iscsi::code::{flag, function, task_response};
 use sanloom_wire::iscsi::{AsyncEvent, Head, Header, NO_TAG, NopIn, NopOut, SenseSegment};
 use sanloom_wire::lun::LunBytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Time-outs of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -200,8 +201,8 @@ pub struct Session {
     max_cmd_sn: u32,
     pub(super) exp_stat_sn: u32,
     pub(super) next_tag: u32,
-    pub(super) tags: BTreeMap<u32, Tag>,
-    pub(super) active: BTreeMap<u64, Active>,
+    pub(super) tags: OrderedMap<u32, Tag>,
+    pub(super) active: OrderedMap<u64, Active>,
     /// Commands that wait for the command window.
     backlog: VecDeque<u64>,
     /// Deadlines of commands, in order because all commands have the same time-out.
@@ -229,8 +230,8 @@ impl Session {
             max_cmd_sn,
             exp_stat_sn,
             next_tag: 1,
-            tags: BTreeMap::new(),
-            active: BTreeMap::new(),
+            tags: OrderedMap::new(),
+            active: OrderedMap::new(),
             backlog: VecDeque::new(),
             deadlines: VecDeque::new(),
             managed: VecDeque::new(),

@@ -1,11 +1,12 @@
 //! Tasks of a session: [`Task`] and [`TaskTable`].
 
 use crate::iscsi::sequence::UNNUMBERED;
+use crate::ordered::OrderedMap;
 use crate::scsi::{Attribute, BlockIo, DataDirection, Io, IoOp, IoTag, NexusId, Response, TaskId};
 use sanloom_wire::iscsi::code::{attribute, flag};
 use sanloom_wire::iscsi::{DataOut, Head, NO_TAG, R2t, ScsiCommand};
 use sanloom_wire::sense::Sense;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// State of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -253,7 +254,7 @@ impl Task {
 pub(super) struct TaskTable {
     slots: Vec<Task>,
     free: Vec<u16>,
-    by_tag: BTreeMap<u32, u16>,
+    by_tag: OrderedMap<u32, u16>,
     immediate: u16,
     aborted: u16,
 }

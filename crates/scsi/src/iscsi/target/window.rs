@@ -3,7 +3,7 @@
 
 use crate::iscsi::sequence::{Order, SessionSeq, before};
 use sanloom_wire::iscsi::Head;
-use std::collections::BTreeMap;
+use crate::ordered::OrderedMap;
 
 /// PDU held until all lower command numbers have arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,12 +21,12 @@ pub(super) enum Held {
 pub(super) struct CommandWindow {
     seq: SessionSeq,
     /// By CmdSN.
-    held: BTreeMap<u32, Held>,
+    held: OrderedMap<u32, Held>,
 }
 
 impl CommandWindow {
     pub(super) fn new(exp_cmd_sn: u32, depth: u16) -> CommandWindow {
-        CommandWindow { seq: SessionSeq::new(exp_cmd_sn, depth), held: BTreeMap::new() }
+        CommandWindow { seq: SessionSeq::new(exp_cmd_sn, depth), held: OrderedMap::new() }
     }
 
     /// ExpCmdSN and MaxCmdSN of the next PDU to the initiator.

@@ -86,6 +86,14 @@ struct SwitchState {
     salt: u64,
 }
 
+impl SwitchState {
+    /// Returns the hash that chooses among paths and ports of a bundle.
+    #[inline]
+    fn hash(&self, packet: &Packet) -> u64 {
+        mix(u64::from(packet.flow) ^ self.salt)
+    }
+}
+
 /// Construction parameters of an [`EthernetPlane`].
 #[derive(Clone, Debug, Default)]
 pub struct EthernetPlan {
@@ -282,6 +290,11 @@ impl EthernetPlane {
     /// Returns the memory of a switch.
     pub fn memory(&self, switch: u16) -> &Memory {
         &self.switches[usize::from(switch)].memory
+    }
+
+    /// Returns the port through which a switch forwards a frame; `None` if there is no path.
+    pub fn port_of(&self, switch: u16, packet: &Packet) -> Option<u16> {
+        self.routes.port(switch, packet.to, self.switches.get(usize::from(switch))?.hash(packet))
     }
 
     /// Returns the lost frames: the line on which or at whose end, the reason and the number.

@@ -8,7 +8,7 @@ use crate::net::NetEvent;
 use crate::net::events::Events;
 use crate::net::fcoe::Handed;
 use crate::net::queue::NEVER;
-use sanloom_scsi::random::{SplitMix64, mix};
+use sanloom_scsi::random::SplitMix64;
 
 impl EthernetPlane {
     /// Appends a frame to the queue of its interface.
@@ -107,8 +107,7 @@ impl EthernetPlane {
         if packet.bytes > state.plan.longest_bytes {
             return Err(PacketLoss::TooLong);
         }
-        let hash = mix(u64::from(packet.flow) ^ state.salt);
-        let out = self.routes.port(switch, packet.to, hash).ok_or(PacketLoss::NoPath)?;
+        let out = self.routes.port(switch, packet.to, state.hash(&packet)).ok_or(PacketLoss::NoPath)?;
         if !has_vlan(port) || !has_vlan(out) {
             return Err(PacketLoss::Vlan);
         }

@@ -161,9 +161,8 @@ impl Domain {
     }
 
     /// Divides blocks of a virtual disk into parts within extents; `None` if they are not there.
-    pub fn parts(&self, lun: u16, lba: u64, blocks: u32) -> Option<Vec<Part>> {
+    pub fn parts(&self, lun: u16, lba: u64, blocks: u32, mut each: impl FnMut(Part)) -> Option<()> {
         let layout = &self.map.volume(*self.volumes.get(&lun)?)?.layout;
-        let mut parts: Vec<Part> = Vec::new();
         for piece in layout.resolve(lba, blocks)? {
             let extent_blocks = self.luns[usize::from(piece.place.lun.0)].extent_blocks;
             let (mut lba, end) = (piece.place.lba, piece.place.lba + u64::from(piece.blocks));
@@ -171,11 +170,11 @@ impl Domain {
                 let offset = lba % extent_blocks;
                 let blocks = (end - lba).min(extent_blocks - offset);
                 let extent = *self.homes.get(&LunBlock { lba: lba - offset, ..piece.place })?;
-                parts.push(Part { extent, offset, blocks: blocks as u32 });
+                each(Part { extent, offset, blocks: blocks as u32 });
                 lba += blocks;
             }
         }
-        Some(parts)
+        Some(())
     }
 
     /// Returns the back ends of the pool of a virtual disk.

@@ -5,6 +5,7 @@ use crate::world::World;
 use crate::world::storage::Ended;
 use sanloom_fc::config::Target;
 use sanloom_fc::san::Lab;
+use sanloom_scsi::ordered::OrderedMap;
 use sanloom_scsi::scsi::{Device, InitiatorName, Io, IoStatus, IoTag};
 use sanloom_wire::sense::{SenseCode, SenseKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ pub(in crate::world) struct Fences {
     hosts: BTreeMap<InitiatorName, u16>,
     fenced: BTreeSet<(Target, u16)>,
     /// Hosts of the commands in controllers, by storage system, owner and tag.
-    running: BTreeMap<(u16, u16, IoTag), (Target, u16)>,
+    running: OrderedMap<(u16, u16, IoTag), (Target, u16)>,
 }
 
 impl Fences {

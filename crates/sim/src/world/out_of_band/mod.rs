@@ -27,9 +27,10 @@ use domain::Domain;
 use pieces::{Parent, Piece};
 use sanloom_fc::config::OutOfBandFault;
 use sanloom_fc::san::Lab;
+use sanloom_scsi::ordered::{OrderedMap, OrderedSet};
 use sanloom_scsi::out_of_band::{HostId, Reply, Request, ServerInput, ServerOutput};
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Bit of a stream number that marks a piece of a request.
 pub(super) const PIECE: u32 = 1 << 31;
@@ -59,16 +60,18 @@ pub(super) struct OutOfBand {
     /// Pieces in the queues of hosts, by host.
     queued: BTreeMap<u16, u64>,
     /// Events in order of time, each with the number of its domain.
-    agenda: BTreeMap<(u64, u64), (usize, Event)>,
+    agenda: OrderedMap<(u64, u64), (usize, Event)>,
     next_event: u64,
     /// Pieces that may be queued at their hosts.
     ready: VecDeque<u32>,
     /// Pieces that have failed.
     failed: VecDeque<u32>,
     /// Hosts with new requests in their queues.
-    dirty: BTreeSet<u16>,
+    dirty: OrderedSet<u16>,
     /// Hosts to fence (true) or to admit, by number of the domain.
     fences: VecDeque<(usize, u16, bool)>,
+    /// Pieces of a request that begins.
+    parts: Vec<Piece>,
     timer: u32,
 }
 
@@ -83,12 +86,13 @@ impl OutOfBand {
                 parents: Slab::new(),
                 pieces: Slab::new(),
                 queued: BTreeMap::new(),
-                agenda: BTreeMap::new(),
+                agenda: OrderedMap::new(),
                 next_event: 0,
                 ready: VecDeque::new(),
                 failed: VecDeque::new(),
-                dirty: BTreeSet::new(),
+                dirty: OrderedSet::new(),
                 fences: VecDeque::new(),
+                parts: Vec::new(),
                 timer,
             })
         })
@@ -126,7 +130,7 @@ impl OutOfBand {
     }
 
     fn next_ps(&self) -> u64 {
-        self.agenda.first_key_value().map_or(NEVER, |((at_ps, _), _)| *at_ps)
+        self.agenda.first().map_or(NEVER, |((at_ps, _), _)| *at_ps)
     }
 
     /// Sends a message of a host to its server.
@@ -175,7 +179,7 @@ impl OutOfBand {
                 if domain.host_timeouts.get(&host).is_none_or(|at_ps| *at_ps > now_ps) {
                     return;
                 }
-                domain.host_timeouts.remove(&host);
+                domain.host_timeouts.insert(host, NEVER);
                 domain.map(host).timeout(instant_of(now_ps));
                 self.drain_host(now_ps, number, host);
             }
@@ -228,10 +232,8 @@ impl OutOfBand {
 pub(super) fn timer(world: &mut World) {
     let now_ps = world.net.now();
     let Some(mut own) = world.hosts.out_of_band.take() else { return };
-    while let Some(entry) = own.agenda.first_entry()
-        && entry.key().0 <= now_ps
-    {
-        let (number, event) = entry.remove();
+    while own.agenda.first().is_some_and(|((at_ps, _), _)| *at_ps <= now_ps) {
+        let Some((_, (number, event))) = own.agenda.pop_first() else { break };
         own.handle(now_ps, number, event);
     }
     run(world, own);
@@ -242,10 +244,15 @@ fn run(world: &mut World, mut own: Box<OutOfBand>) {
     fences::execute(world, &mut own);
     let (hosts, mut env) = world.split_hosts();
     pieces::queue_ready(hosts, &mut env, &mut own);
-    let dirty = std::mem::take(&mut own.dirty);
+    let mut dirty = std::mem::take(&mut own.dirty);
     put_back(hosts, &mut env, own);
-    for host in dirty {
+    for host in dirty.drain() {
         hosts.send_requests(&mut env, host);
+    }
+    if let Some(own) = &mut hosts.out_of_band
+        && own.dirty.is_empty()
+    {
+        own.dirty = dirty;
     }
     world.process_completions();
 }

@@ -1,5 +1,6 @@
 //! Requests to virtual disks and their pieces.
 
+use super::domain::Part;
 use super::{Event, OutOfBand, PIECE, put_back};
 use crate::host::{Member, Pushed};
 use crate::workload::{Request, RequestOp};
@@ -119,6 +120,7 @@ pub(in crate::world) fn begin(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, s
     let Some(mut own) = hosts.out_of_band.take_if(|own| own.owns(request.lun.storage)) else { return false };
     let now_ps = env.net.now();
     let number = own.domains.iter().position(|domain| domain.storage == request.lun.storage).unwrap_or(0);
+    let mut parts = std::mem::take(&mut own.parts);
     let domain = &own.domains[number];
     let lun = request.lun.lun;
     let part_of = |extent, offset, blocks, target| Piece {
@@ -130,14 +132,16 @@ pub(in crate::world) fn begin(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, s
         since_ps: now_ps,
         waits: false,
     };
-    let parts: Vec<Piece> = match request.op {
-        RequestOp::Flush => domain.back_ends(lun).into_iter().map(|target| part_of(None, 0, 0, target)).collect(),
+    match request.op {
+        RequestOp::Flush => parts.extend(domain.back_ends(lun).into_iter().map(|target| part_of(None, 0, 0, target))),
         RequestOp::Read | RequestOp::Write => {
-            let parts = domain.parts(lun, request.lba, request.blocks).unwrap_or_default();
             let none = Target { storage: 0, lun: 0 };
-            parts.into_iter().map(|part| part_of(Some(part.extent), part.offset, part.blocks, none)).collect()
+            let add = |part: Part| parts.push(part_of(Some(part.extent), part.offset, part.blocks, none));
+            if domain.parts(lun, request.lba, request.blocks, add).is_none() {
+                parts.clear();
+            }
         }
-    };
+    }
     let member = Member { request, arrival_ps: now_ps, stream };
     let node = &mut hosts.nodes[usize::from(host)];
     // Pieces that wait for the server count against the limit of the queue.
@@ -145,7 +149,7 @@ pub(in crate::world) fn begin(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, s
         fail_request(hosts, env, host, &member);
     } else {
         let parent = own.parents.insert(Parent { host, member, left: parts.len() as u32, failed: false });
-        for piece in parts {
+        for piece in parts.drain(..) {
             let piece = own.pieces.insert(Piece { parent, ..piece }) as u32;
             let waits = own.access(now_ps, host, piece);
             hosts.nodes[usize::from(host)].held += u32::from(waits);
@@ -153,6 +157,8 @@ pub(in crate::world) fn begin(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, s
         queue_ready(hosts, env, &mut own);
         own.dirty.clear();
     }
+    parts.clear();
+    own.parts = parts;
     put_back(hosts, env, own);
     true
 }

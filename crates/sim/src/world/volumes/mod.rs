@@ -252,7 +252,8 @@ impl Switches {
                 self.relay_orders.push_back(RelayOrder::Abort { nport, number: relayed(storage, tag) });
             }
             // A request that waits for its path fails now.
-            if let Some(&entry) = switch.due.iter().find(|(_, due)| *due == tag) {
+            let waits = switch.due.iter().find(|(_, due)| *due == tag).copied();
+            if let Some(entry) = waits {
                 switch.due.remove(&entry);
                 switch.due.insert((net.now(), tag));
             }
@@ -287,7 +288,8 @@ impl Switches {
         switch.next_job += 1;
         switch.commands += 1;
         let number = switch.next_job;
-        let job = Job { owner: ended.nport, io, host, grain, pieces: Vec::new(), passed: 0, is_recalled };
+        let pieces = switch.spare.pop().unwrap_or_default();
+        let job = Job { owner: ended.nport, io, host, grain, pieces, passed: 0, is_recalled };
         switch.jobs.insert(number, job);
         switch.by_task.insert(key, number);
         let cost = switch.gateway.cost.of_command(io.bytes.into());
@@ -375,8 +377,10 @@ impl Switches {
     /// Ends a job.
     fn finish(&mut self, storage: u16, number: u64, status: IoStatus) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
-        let Some(job) = switch.jobs.remove(&number) else { return };
+        let Some(mut job) = switch.jobs.remove(&number) else { return };
         switch.recalled_jobs -= usize::from(job.is_recalled);
+        job.pieces.clear();
+        switch.spare.push(job.pieces);
         let key = (job.owner, job.io.tag);
         switch.by_task.remove(&key);
         switch.data.remove(&key);

@@ -11,11 +11,11 @@ use sanloom_scsi::disk::{Op, Request, WriteCache};
 use sanloom_scsi::iscsi::forward::BackUnit;
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::map::{LunId, Map, VolumeId};
+use sanloom_scsi::ordered::{OrderedMap, OrderedSet};
 use sanloom_scsi::scsi::{DataDirection, Io, IoOp, IoTag};
 use sanloom_scsi::volume::Volumes;
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::{Wwpn, lun};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of lost paths after which a request to the array is answered with BUSY.
 const MAX_LOST_PATHS: u8 = 8;
@@ -96,19 +96,21 @@ pub(super) struct Switch {
     /// Paths to the array whose LUNs are those of the gateway, or to back ends.
     pub(super) paths: ArrayPaths,
     /// Commands at the controller, by session and tag, and whether they were recalled there.
-    pub(super) arrived: BTreeMap<(u16, IoTag), (Io, bool)>,
+    pub(super) arrived: OrderedMap<(u16, IoTag), (Io, bool)>,
     /// Write data that have arrived before their command is complete, by session and tag.
-    pub(super) data: BTreeMap<(u16, IoTag), u32>,
-    pub(super) jobs: BTreeMap<u64, Job>,
-    pub(super) by_task: BTreeMap<(u16, IoTag), u64>,
+    pub(super) data: OrderedMap<(u16, IoTag), u32>,
+    /// Empty lists of pieces, whose memory is used again.
+    pub(super) spare: Vec<Vec<Piece>>,
+    pub(super) jobs: OrderedMap<u64, Job>,
+    pub(super) by_task: OrderedMap<(u16, IoTag), u64>,
     pub(super) next_job: u64,
     /// Tag of the next request of a LUN that is no virtual disk.
     pub(super) next_request: u64,
-    pub(super) requests: BTreeMap<u64, Pending>,
+    pub(super) requests: OrderedMap<u64, Pending>,
     /// Requests that are sent again, or fail, at a time in ps.
-    pub(super) due: BTreeSet<(u64, u64)>,
+    pub(super) due: OrderedSet<(u64, u64)>,
     /// Jobs that the processor has prepared at a time in ps.
-    pub(super) prepared: BTreeSet<(u64, u64)>,
+    pub(super) prepared: OrderedSet<(u64, u64)>,
     pub(super) processor: FifoServer,
     /// Commands that took this path.
     pub(super) commands: u64,
@@ -211,15 +213,16 @@ impl Switch {
             volumes: Volumes::new(map),
             units,
             luns,
-            arrived: BTreeMap::new(),
-            data: BTreeMap::new(),
-            jobs: BTreeMap::new(),
-            by_task: BTreeMap::new(),
+            arrived: OrderedMap::new(),
+            data: OrderedMap::new(),
+            spare: Vec::new(),
+            jobs: OrderedMap::new(),
+            by_task: OrderedMap::new(),
             next_job: 0,
             next_request: 0,
-            requests: BTreeMap::new(),
-            due: BTreeSet::new(),
-            prepared: BTreeSet::new(),
+            requests: OrderedMap::new(),
+            due: OrderedSet::new(),
+            prepared: OrderedSet::new(),
             processor: FifoServer::default(),
             commands: 0,
             recalled: 0,
