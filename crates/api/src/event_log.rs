@@ -309,7 +309,8 @@ impl EventLog {
         seconds: impl Fn(Instant) -> f64,
     ) -> EventsView {
         let first = self.ring.front().map_or(self.last + 1, |entry| entry.sequence);
-        let start = usize::try_from(after.saturating_add(1).saturating_sub(first)).unwrap_or(usize::MAX).min(self.ring.len());
+        let start =
+            usize::try_from(after.saturating_add(1).saturating_sub(first)).unwrap_or(usize::MAX).min(self.ring.len());
         let chosen = self.ring.range(start..).filter(|entry| on.is_none_or(|on| entry.switch == Some(on)));
         let rows = chosen.map(|entry| {
             let (id, severity, audit) = entry.kind.message();

@@ -13,6 +13,7 @@ use super::bound::{self, Bound};
 use super::rate::Args;
 use super::statistics::{Estimate, Limit, median, order};
 use super::work::Fabric;
+use ns3::{Beside, Ns3};
 use sanloom_bare::{Program, Shape};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
@@ -20,7 +21,6 @@ use sanloom_console::machine::{rss_bytes, thread_cpu};
 use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_sim::net::NetPlan;
-use ns3::{Beside, Ns3};
 use serde::{Deserialize, Serialize};
 
 /// Plane of a measurement.
