@@ -12,6 +12,7 @@ use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
 use sanloom_wire::cdb::{Cdb, status};
 use sanloom_wire::els::{Els, LsAcc};
 use sanloom_wire::fcp::{FcpRsp, FcpXferRdy, Residual};
+use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 use sanloom_wire::{FcId, Frame, Message, Payload};
 
 const HOST: FcId = FcId::new(0x010100);
@@ -159,6 +160,20 @@ fn the_response_contains_the_residual() {
     let emitted = handle(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::Under(4096))));
     let outcome = Outcome::Completed { status: 0, residual: Residual::Under(4096), transferred: 4096, condition: None };
     assert_eq!(outcomes(&emitted), [(1, outcome)]);
+}
+
+#[test]
+fn the_outcome_contains_the_condition_of_the_sense_data() {
+    let mut initiator = initiator(true);
+    let attention = Sense::new(SenseKey::UNIT_ATTENTION, SenseCode::I_T_NEXUS_LOSS);
+    for (sense, condition) in [(attention.to_bytes(), Some(attention.condition())), ([0; 4].into(), None)] {
+        let ox_id = number(&submit(&mut initiator, Instant::ZERO, 1, DataDirection::None));
+        let Message::FcpRsp(answer) = response(status::CHECK_CONDITION, Residual::None) else { unreachable!() };
+        let answer = Message::FcpRsp(FcpRsp { sense: Some(sense), ..answer });
+        let emitted = handle(&mut initiator, Instant::ZERO, from_target(ox_id, answer));
+        let (status, residual) = (status::CHECK_CONDITION, Residual::None);
+        assert_eq!(outcomes(&emitted), [(1, Outcome::Completed { status, residual, transferred: 0, condition })]);
+    }
 }
 
 #[test]

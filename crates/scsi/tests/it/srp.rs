@@ -281,3 +281,11 @@ fn a_login_after_a_logout_begins_no_task() {
     bed.target(target::Input::Receive(Iu::Cmd(command(0x2a, 1, 512))));
     assert_eq!((bed.target.tasks(), bed.work.len()), (0, 0));
 }
+
+#[test]
+fn a_target_without_its_medium_rejects_logins_for_want_of_resources() {
+    let mut bed = Bed::new();
+    bed.target.set_unavailable();
+    bed.target(target::Input::Receive(Iu::LoginReq(login())));
+    assert!(matches!(bed.to_initiator.pop_front(), Some(Iu::LoginRej { reason: reject::RESOURCES, .. })));
+}

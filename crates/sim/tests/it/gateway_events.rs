@@ -69,6 +69,14 @@ const TRANSPARENT: &str = "mode = \"transparent\", hosts = \"server{1..2}\", for
 const PROXY: &str = "forwarding = \"frame\"";
 const PATIENT: &str = "multipath = { no_path_retry = 60 }";
 
+/// Hosts whose commands wait at the array for seconds.
+fn queueing(text: &str) -> String {
+    text.replace("arrivals = \"constant 200/s\"", "depth = 8")
+        .replace("rate = \"5k/s\"", "rate = \"1/s\"")
+        .replace("size = \"64KiB\"", "size = \"4KiB\"")
+        .replace("[host.port]\n", "[host.port]\ncommand_timeout = \"100s\"\n")
+}
+
 fn down(link: &str, at: &str, lasting: &str) -> String {
     format!("[[fault]]\nkind = \"link-down\"\nlink = \"{link}\"\nat = \"{at}\"\nfor = \"{lasting}\"\n")
 }
@@ -144,7 +152,7 @@ fn writing(text: &str) -> String {
         .replace("[host.port]\n", "[host.port]\ncommand_timeout = \"100s\"\n")
 }
 
-/// The host `server1` is cut off during a write, while the other one goes on. Its exchanges
+/// The host `server1` is cut off with exchanges in flight, while the other one goes on. Its exchanges
 /// end at the array with ABTS, and in transparent mode its N_Port logs out, of which others learn by
 /// RSCN. A silent host of iSCSI is lost 60 s after its last PDU.
 #[test]
@@ -152,7 +160,8 @@ fn a_lost_host_is_aborted_at_the_array_and_in_transparent_mode_logged_out_until_
     for (is_srp, lost, back) in [(false, "70s", 71_000), (true, "20s", 21_000)] {
         for mode in [TRANSPARENT, PROXY] {
             let run = "duration = \"110s\"\nstop_issuing = \"90s\"";
-            let text = writing(&lab(is_srp, mode, PATIENT, run, &down("front1", "1010ms", lost)));
+            let text = lab(is_srp, mode, PATIENT, run, &down("front1", "1010ms", lost));
+            let text = if is_srp { queueing(&text) } else { writing(&text) };
             let (sent, notified, results) = watched(&text);
             let case = format!("SRP {is_srp}, {mode}: {sent:?}");
             assert_eq!(results.conservation.commands_failed, 0, "{case}");
@@ -164,8 +173,10 @@ fn a_lost_host_is_aborted_at_the_array_and_in_transparent_mode_logged_out_until_
             assert_eq!(gateway(&results).logouts, u64::from(is_transparent), "{case}");
             if !is_transparent {
                 assert_eq!((of(&sent, "LOGO"), of(&sent, "FDISC")), (vec![], vec![]), "{case}");
-                // The exchange numbers are reinstated after R_A_TOV.
-                assert_eq!(of(&sent, "RRQ").len(), aborts.len(), "{case}");
+                // RRQ follows R_A_TOV after the BA_ACC. After 60 s, the array has given up the write
+                // itself, so that BA_RJT answers the ABTS and nothing is left to reinstate.
+                let reinstated = if is_srp { aborts.len() } else { 0 };
+                assert_eq!(of(&sent, "RRQ").len(), reinstated, "{case}");
                 assert_eq!(notified, [], "{case}");
                 continue;
             }
@@ -214,7 +225,7 @@ fn a_lost_path_is_aborted_command_then_busy_and_one_unit_attention_for_each_nexu
 }
 
 /// A gateway whose paths do not return ends the sessions of its hosts, so that hosts with another
-/// gateway use that one. It admits them again when a path has returned.
+/// gateway use that one. When a path has returned, the gateway admits them again.
 #[test]
 fn sessions_end_when_no_path_returns_in_time_and_begin_again_with_a_path() {
     let run = "duration = \"60s\"\nstop_issuing = \"30s\"";

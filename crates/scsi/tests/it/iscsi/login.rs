@@ -384,3 +384,11 @@ fn an_incomplete_login_times_out() {
     assert_eq!(side.login.poll_output(), Some(Output::Close));
     assert_eq!(side.login.poll_timeout(), None);
 }
+
+#[test]
+fn a_target_without_its_medium_refuses_logins_as_unavailable() {
+    let mut side = Side::new();
+    side.login.set_unavailable();
+    let outputs = side.step(&leading(&name("open")), None);
+    assert_eq!(refusal(&outputs), Some(LoginStatus::SERVICE_UNAVAILABLE));
+}

@@ -1,7 +1,7 @@
 //! Units that are added and removed during I/O.
 
-use super::bench::{BLOCK, BLOCKS, Bench, config};
-use sanloom_scsi::scsi::{Attribute, IoOp, IoStatus, Step, TaskId, UnitConfig};
+use super::bench::{BLOCK, BLOCKS, Bench, config, host};
+use sanloom_scsi::scsi::{Attribute, DeviceConfig, IoOp, IoStatus, Step, TaskId, UnitConfig};
 use sanloom_wire::cdb::{Cdb, status};
 use sanloom_wire::scsi::vpd::page;
 use sanloom_wire::sense::{SenseCode, SenseKey};
@@ -74,4 +74,22 @@ fn sense_data_of_a_medium_that_is_a_device_reach_the_host() {
     let Step::Done(end) = bench.device.io_done(task, IoOp::Read, failed) else { panic!("it has ended") };
     let sense = end.sense.unwrap();
     assert_eq!((sense.key, sense.code), (SenseKey::NOT_READY, SenseCode::COMMUNICATION_FAILURE));
+}
+
+#[test]
+fn a_change_behind_the_device_is_reported_once_to_each_nexus_that_it_concerns() {
+    let mut bench = Bench::new(DeviceConfig { attentions: false, ..config() });
+    let [first, second] = [1, 2].map(|number| bench.host(number, 0));
+    bench.device.report_change(SenseCode::I_T_NEXUS_LOSS, |initiator| *initiator == host(1));
+    for unit in [0, 1] {
+        bench.good(second, unit, TUR, &[]);
+        let attention = bench.sense(first, unit, TUR, &[]);
+        assert_eq!((attention.key, attention.code), (SenseKey::UNIT_ATTENTION, SenseCode::I_T_NEXUS_LOSS));
+        bench.good(first, unit, TUR, &[]);
+    }
+    assert_eq!(bench.device.reported_attentions(), 2);
+    // A nexus that begins afterwards has not lived through the change.
+    bench.device.report_change(SenseCode::REPORTED_LUNS_CHANGED, |_| true);
+    let third = bench.device.connect(1, host(3));
+    bench.good(third, 0, TUR, &[]);
 }

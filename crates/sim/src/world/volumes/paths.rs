@@ -42,7 +42,7 @@ struct Paths {
     /// N_Port and target port of each path.
     ports: Vec<(u16, Wwpn)>,
     multipath: Multipath,
-    /// Whether each path is up.
+    /// True for each path that is up.
     is_up: Vec<bool>,
     /// Time since which no path is up, in ps; `None` before the first login, and after a logout.
     since_ps: Option<u64>,
