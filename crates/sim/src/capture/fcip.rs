@@ -7,7 +7,7 @@ use sanloom_fc::config::{Link, Node};
 use sanloom_scsi::random::mix;
 use sanloom_wire::Wwnn;
 use sanloom_wire::crc::crc_bytes;
-use sanloom_wire::delimiter::Eof;
+use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::fcip::{Encapsulated, Special, Stamp};
 
 /// Time zero of the simulation: 2026-11-01, as for all captures that need a date.
@@ -34,6 +34,13 @@ pub(super) fn unit(world: &World, unit: &Unit) -> Option<Vec<u8>> {
                 k_a_tov_ms: u32::try_from(keep_alive.as_ms()).unwrap_or(u32::MAX),
             }
             .emit(&mut out);
+        }
+        Unit::KeepAlive { kind, sent_ps } => {
+            let mut bytes = Vec::new();
+            kind.frame(0).emit(&mut bytes);
+            let (sof_code, eof_code) = (Sof::F.code(), Eof::class_3(true).code());
+            let crc = crc_bytes(&bytes);
+            Encapsulated { flags: 0, stamp: stamp(*sent_ps), sof_code, frame: &bytes, crc, eof_code }.emit(&mut out);
         }
         Unit::Frame { seen, sent_ps } => {
             let message = seen.message.as_ref().map(|(whole, bytes, parts)| (&whole.header, bytes.as_slice(), *parts));

@@ -7,21 +7,25 @@
 //!
 //! A frame leaves the queue of its gateway when TCP has accepted its last byte, and its credit
 //! returns. At the other end it waits in TCP until the receive buffer of the gateway has room, so
-//! that the window closes. Each connection begins with a special frame and its echo.
+//! that the window closes. Each connection begins with a special frame and its echo, after which
+//! the port is up. An end that has received nothing for K_A_TOV sends an LKA, and ends the connection
+//! after the same time without a frame (RFC 3821, section 8.1), as `sanloom_fc::fcip::Tunnel` does.
 //!
 //! # Simplifications
 //!
-//! - The port is up as soon as the Ethernet below it is: its first frames wait in the gateway for
-//!   the handshake of TCP and the special frame.
-//! - Both ends have the same time, and the keep-alive of an idle link is not sent.
+//! - Both ends have the same time.
+//! - A link that has ended at one end has ended at the other one as well.
+
+mod keep_alive;
 
 use crate::net::Net;
 use crate::net::ethernet::Packet;
 use crate::net::fcoe::SeenFrame;
 use crate::net::tunnel::{self, Arrival};
 use crate::tcp::{Endpoint, Stacks};
+use keep_alive::Watch;
 use sanloom_transport::tcp::{Config, Connection, Events, Segment};
-use sanloom_wire::fcip::SPECIAL_BYTES;
+use sanloom_wire::fcip::{KeepAlive, SPECIAL_BYTES};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -37,6 +41,8 @@ pub struct TunnelPlan {
     pub interfaces: [u16; 2],
     /// Settings of TCP at both ends.
     pub tcp: [Arc<Config>; 2],
+    /// Keep-alive time-out (K_A_TOV).
+    pub keep_alive_ps: u64,
 }
 
 /// Counters of a link.
@@ -53,7 +59,7 @@ pub struct TunnelCount {
 struct InStream {
     /// Stream position after its last byte.
     end: u64,
-    /// Position in the plane of virtual links.
+    /// Position in the plane of virtual links; that of [`keep_alive::position`] for an LKA.
     position: u32,
     sent_ps: u64,
 }
@@ -129,6 +135,8 @@ pub enum Unit {
         connection: u32,
         sent_ps: u64,
     },
+    /// A keep-alive of the link, or its answer.
+    KeepAlive { kind: KeepAlive, sent_ps: u64 },
     /// A frame in its encapsulation.
     Frame { seen: Box<SeenFrame>, sent_ps: u64 },
 }
@@ -140,6 +148,10 @@ struct Tunnel {
     /// From the end that the link names first, and to it.
     directions: [Direction; 2],
     count: TunnelCount,
+    /// Both ends have the special frame.
+    is_up: bool,
+    /// By the end that receives.
+    watches: [Watch; 2],
 }
 
 /// A segment of a connection, for a capture.
@@ -168,11 +180,15 @@ pub struct Fcip {
     by_connection: Vec<usize>,
     r_a_tov_ps: u64,
     is_watched: bool,
+    /// Number of the timer of keep-alives.
+    keep_alive_timer: u32,
+    /// Links that have come up or have ended.
+    changed: Vec<u16>,
 }
 
 impl Fcip {
     /// Number of timers of the network that the links use.
-    pub const TIMERS: u32 = 1;
+    pub const TIMERS: u32 = 2;
 
     /// Returns links without connections.
     pub fn new(plans: Vec<TunnelPlan>, r_a_tov_ps: u64, timer: u32) -> Fcip {
@@ -182,10 +198,21 @@ impl Fcip {
             end: u32::MAX,
             directions: [Direction::default(), Direction::default()],
             count: TunnelCount::default(),
+            is_up: false,
+            watches: [Watch::default(); 2],
         };
         let tunnels = plans.into_iter().map(tunnel).collect();
         let stacks = Stacks::new(timer).of_tunnels();
-        Fcip { stacks, tunnels, by_link, by_connection: Vec::new(), r_a_tov_ps, is_watched: false }
+        Fcip {
+            stacks,
+            tunnels,
+            by_link,
+            by_connection: Vec::new(),
+            r_a_tov_ps,
+            is_watched: false,
+            keep_alive_timer: timer + 1,
+            changed: Vec::new(),
+        }
     }
 
     /// Keeps what is sent from now on, for [`Fcip::seen`].
@@ -230,18 +257,12 @@ impl Fcip {
         tunnel.end = self.stacks.connect(net, ends, None, None);
     }
 
-    /// Ends the connection of a link, whose frames are lost, and opens another one.
-    pub fn reset(&mut self, net: &mut Net, link: u16) {
-        if let Some(&number) = self.by_link.get(&link) {
-            self.restart(net, number);
-        }
-    }
-
     fn restart(&mut self, net: &mut Net, number: usize) {
         let old = self.tunnels[number].end;
         for direction in &mut self.tunnels[number].directions {
             direction.accepted_frames = 0;
-            direction.frames.drain(..).for_each(|frame| tunnel::lose(net, frame.position));
+            let frames = direction.frames.drain(..).filter(|frame| keep_alive::kind(frame.position).is_none());
+            frames.for_each(|frame| tunnel::lose(net, frame.position));
         }
         for end in [old, old + 1] {
             self.tunnels[number].count.retransmitted += self.stacks.connection(end).counters().retransmissions;
@@ -305,7 +326,9 @@ impl Fcip {
             && frame.end <= direction.accepted
         {
             direction.accepted_frames += 1;
-            tunnel::left(net, frame.position);
+            if keep_alive::kind(frame.position).is_none() {
+                tunnel::left(net, frame.position);
+            }
         }
     }
 
@@ -317,7 +340,15 @@ impl Fcip {
         let direction = &mut self.tunnels[number].directions[side];
         // The special frame is read at once.
         let mut until = (1 + SPECIAL_BYTES as u64).min(received).max(direction.consumed);
+        let mut answers = 0;
         while let Some(frame) = direction.frames.front().filter(|frame| frame.end <= received) {
+            if let Some(kind) = keep_alive::kind(frame.position) {
+                answers += usize::from(kind == KeepAlive::Request);
+                until = frame.end;
+                direction.frames.pop_front();
+                direction.accepted_frames = direction.accepted_frames.saturating_sub(1);
+                continue;
+            }
             let is_stale = net.now() - frame.sent_ps > self.r_a_tov_ps;
             match tunnel::arrive(net, frame.position, is_stale) {
                 Arrival::NoRoom => break,
@@ -333,8 +364,12 @@ impl Fcip {
             let is_opening = direction.consumed <= special && until > special;
             direction.consumed = until;
             self.stacks.with(net, end, |connection, now| connection.consume(now, bytes));
+            keep_alive::hear(self, net, number, 1 - side);
             if is_opening {
                 self.offer(net, number, 1 - side);
+            }
+            for _ in 0..answers {
+                keep_alive::send(self, net, number, 1 - side, KeepAlive::Accept);
             }
         }
     }
@@ -370,7 +405,7 @@ impl Fcip {
         }
         let ended = [Events::PEER_CLOSED, Events::CLOSED, Events::RESET, Events::TIMED_OUT];
         if ended.into_iter().any(|event| events.has(event)) {
-            self.restart(net, number);
+            keep_alive::end(self, net, number);
         }
     }
 
@@ -396,6 +431,40 @@ impl Fcip {
     /// Forgets segments that have arrived or were lost.
     pub fn forget(&mut self) {
         self.stacks.forget_kept();
+    }
+
+    /// Returns the plans of all links.
+    pub fn plans(&self) -> impl Iterator<Item = &TunnelPlan> {
+        self.tunnels.iter().map(|tunnel| &tunnel.plan)
+    }
+
+    /// Returns whether a link is up; `None` for other links.
+    pub fn is_up(&self, link: u16) -> Option<bool> {
+        self.by_link.get(&link).map(|number| self.tunnels[*number].is_up)
+    }
+
+    /// Takes a link that has come up or has ended.
+    pub fn take_changed(&mut self) -> Option<u16> {
+        self.changed.pop()
+    }
+
+    /// Ends a link whose interface is dark.
+    pub fn end(&mut self, net: &mut Net, link: u16) {
+        if self.is_up(link) == Some(true) {
+            keep_alive::end(self, net, self.by_link[&link]);
+        }
+    }
+
+    /// Opens another connection of a link that is down, because its Ethernet is whole again.
+    pub fn reopen(&mut self, net: &mut Net, link: u16) {
+        if self.is_up(link) == Some(false) {
+            self.restart(net, self.by_link[&link]);
+        }
+    }
+
+    /// Handles the timer of keep-alives.
+    pub fn check_keep_alives(&mut self, net: &mut Net) {
+        keep_alive::check(self, net);
     }
 
     /// Returns the counters of the link with this number.

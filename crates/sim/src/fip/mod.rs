@@ -26,8 +26,8 @@
 //!
 //! - A link of a lab has fixed ends and a fixed port of its switch. An `Enode` selects a forwarder
 //!   by its priority, and an `Fcf` takes a free port for each host.
-//! - A virtual link of the Fibre Channel plane is one object, up or down for both ends. The machines
-//!   have a state at each end, and the link is up at one end only for some time.
+//! - A virtual link of the Fibre Channel plane is one object, up or down for both ends. The
+//!   machines have a state at each end, and the link is up at one end only for some time.
 //! - Logins of FIP share the send queue and the crossbar with data frames of their port, so they
 //!   wait and are lost as those. The machines build whole PDUs, with allocations for each frame.
 //!
@@ -108,7 +108,7 @@ enum Kind {
 
 const KINDS: usize = 4;
 
-/// An entry of the agenda. It counts only if the alarm still has this time.
+/// An entry of the agenda, which counts only if the alarm still has this time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Job {
     at_ps: u64,

@@ -16,6 +16,7 @@ use crate::world::World;
 use sanloom_fc::config::VlanNumbers;
 use sanloom_fc::san::Lab;
 use sanloom_wire::ether::MacAddr;
+use sanloom_wire::fcip::KeepAlive;
 use sanloom_wire::lldp::{Lldpdu, Tlv};
 
 /// State of the timeline.
@@ -135,6 +136,8 @@ impl Timeline {
     fn unit(&mut self, world: &World, unit: &Unit) -> String {
         match unit {
             Unit::Special { .. } => "FCIP special frame".to_owned(),
+            Unit::KeepAlive { kind: KeepAlive::Request, .. } => "FCIP LKA".to_owned(),
+            Unit::KeepAlive { kind: KeepAlive::Accept, .. } => "FCIP LKA: LS_ACC".to_owned(),
             Unit::Frame { seen, .. } => {
                 format!("FCIP {} {} len {}", self.frame(world, seen), frames::ids(&seen.frame), seen.frame.len_bytes())
             }

@@ -6,7 +6,6 @@ use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
 use super::downtime::Downtimes;
 use super::host::{HostNode, HostPlan, Hosts, HostsPlan, TcpOrders};
-use super::infiniband;
 use super::iscsi::TcpPlan;
 use super::measure::{WorkloadMeasure, digits};
 use super::nports::{self, NPorts, NodePort, Owner, described};
@@ -20,7 +19,7 @@ use super::srp::SrpPorts;
 use super::storage::Controller;
 use super::target::{Storage, StorageNode, StoragePort};
 use super::volumes::{self, Switches};
-use super::{Timers, World, ethernet, fcip, fcoe, fip, lldp};
+use super::{Timers, World, ethernet, fcip, fcoe, fip, infiniband, lldp};
 use crate::host::FrameWindow;
 use crate::iscsi::Iscsi;
 use crate::net::infiniband::network;
@@ -80,8 +79,7 @@ impl World {
             }))
         });
         let iscsi = plan.has_sessions().then(|| {
-            let agenda = plan.timers.iscsi + 1;
-            storage.tcp.timer = Some(agenda);
+            storage.tcp.timer = Some(plan.timers.iscsi + 1);
             Box::new(Iscsi::new(plan.tcp.iscsi.clone(), plan.timers.iscsi))
         });
         let channel_timer = plan.timers.srp + 1;
@@ -112,7 +110,6 @@ impl World {
             fip: fip::new(&lab, plan.timers.fip),
             lldp: lldp::new(&lab, &net.ethernet, plan.timers.lldp),
             dark_links: Default::default(),
-            broken_links: Default::default(),
             quality: Quality::new(&lab, &net),
             loops: Loops::new(&lab),
             control_frames: 0,

@@ -8,7 +8,7 @@ use super::notes::NoteKind;
 use super::out_of_band;
 use super::schedule::{LinkFaults, Schedule, Step};
 use super::{ethernet_faults, infiniband_faults};
-use super::{fcoe, fip};
+use super::{fcip, fip};
 use crate::net::{End, LaneFault, parts};
 use crate::rng::{Purpose, stream_rng};
 use sanloom_fc::config::{Direction, EthernetFault, Fault, FaultKind, InfinibandFault, LinkEnd, Node};
@@ -35,7 +35,6 @@ impl World {
                 Step::Fault(number, ends) => self.apply(number, ends),
                 Step::FailBack(storage, controller) => controllers::fail_back(self, storage, controller),
                 Step::EndMoves(storage) => controllers::end_moves(self, storage, now),
-                Step::EndVirtualLinks => fcoe::update(self),
             }
         }
         self.arm_schedule();
@@ -163,6 +162,8 @@ impl World {
     /// port at its ends, the Ethernet below a virtual link is whole, and the switches at its ends
     /// are running.
     pub(super) fn update_link(&mut self, link: u16) {
+        // A link of the lab that is dark at first has its light from its first change on.
+        self.dark_links.remove(&link);
         fip::link_changes(self, link);
         self.update_link_state(link);
     }
@@ -175,8 +176,7 @@ impl World {
         };
         let config = &self.lab.links[usize::from(link)];
         let is_disabled = self.control.operator.as_ref().is_some_and(|operator| operator.darkens(config));
-        let has_ended = self.broken_links.get(&link).is_some_and(|(_, has_ended)| *has_ended);
-        let is_broken = has_ended || fip::holds(self, link);
+        let is_broken = fcip::holds(self, link) || fip::holds(self, link) || self.dark_links.contains(&link);
         let is_held = self.link_faults.is_down(link) || is_disabled || is_broken;
         let up = !is_held && config.ends.iter().all(|end| runs(end.node));
         if up == self.net.fc.link_is_up(link) {

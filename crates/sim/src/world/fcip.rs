@@ -27,14 +27,66 @@ fn plan(lab: &Lab) -> Vec<TunnelPlan> {
     let tunnel = |path: sanloom_fc::san::FcoePath| {
         let tcp = path.config.fcip?.tcp();
         let config = |number: u16| Arc::new(tcp_config(&tcp, mtu(number)));
-        Some(TunnelPlan { link: path.link, interfaces: path.interfaces, tcp: path.interfaces.map(config) })
+        let keep_alive_ps = path.config.fcip?.keep_alive.0;
+        Some(TunnelPlan {
+            link: path.link,
+            interfaces: path.interfaces,
+            tcp: path.interfaces.map(config),
+            keep_alive_ps,
+        })
     };
     paths.filter_map(tunnel).collect()
 }
 
-/// Opens the connections of all links.
+/// Returns whether a link is one of FCIP over the Ethernet.
+pub(super) fn controls(world: &World, link: u16) -> bool {
+    world.fcip.as_ref().is_some_and(|fcip| fcip.is_up(link).is_some())
+}
+
+/// Returns whether a link has no connection.
+pub(super) fn holds(world: &World, link: u16) -> bool {
+    world.fcip.as_ref().and_then(|fcip| fcip.is_up(link)) == Some(false)
+}
+
+/// Takes all links down, and opens their connections.
 pub(super) fn start(world: &mut World) {
+    let Some(fcip) = &world.fcip else { return };
+    let dark = world.lab.dark_links();
+    let links: Vec<u16> = fcip.plans().map(|plan| plan.link).collect();
+    for link in links {
+        world.net.link_down(link);
+        world.downtimes.link_changed(link, false, world.net.now());
+        if dark.contains(&link) {
+            world.dark_links.insert(link);
+        }
+    }
     with(world, Fcip::start);
+}
+
+/// Returns whether a connection is not open yet that the Ethernet can carry.
+pub(super) fn is_opening(world: &World) -> bool {
+    let Some(fcip) = &world.fcip else { return false };
+    fcip.plans().any(|plan| fcip.is_up(plan.link) == Some(false) && is_whole(world, plan.interfaces))
+}
+
+/// Returns whether both interfaces have light, and links that are up join them.
+fn is_whole(world: &World, interfaces: [u16; 2]) -> bool {
+    let ethernet = &world.net.ethernet;
+    interfaces.into_iter().all(|interface| ethernet.has_light(interface)) && ethernet.joins(interfaces)
+}
+
+/// Follows a change of Ethernet: a link ends at once when an interface at its end goes dark. If its
+/// Ethernet is whole again, its gateways connect at once.
+pub(super) fn follow(world: &mut World) {
+    let Some(fcip) = &world.fcip else { return };
+    let plans: Vec<(u16, [u16; 2])> = fcip.plans().map(|plan| (plan.link, plan.interfaces)).collect();
+    for (link, interfaces) in plans {
+        if !interfaces.into_iter().all(|interface| world.net.ethernet.has_light(interface)) {
+            with(world, |fcip, net| fcip.end(net, link));
+        } else if is_whole(world, interfaces) {
+            with(world, |fcip, net| fcip.reopen(net, link));
+        }
+    }
 }
 
 /// Handles a segment at an Ethernet interface, of an FCIP link or of iSCSI.
@@ -46,10 +98,13 @@ pub(super) fn packet_or_iscsi(world: &mut World, packet: &Packet) {
     with(world, |fcip, net| fcip.packet(net, packet));
 }
 
-/// Handles the timer of the links.
+/// Handles a timer of the links: that of TCP, or that of keep-alives.
 #[inline(never)]
-pub(super) fn timer(world: &mut World) {
-    with(world, Fcip::timer_expired);
+pub(super) fn timer(world: &mut World, timer: u32) {
+    match timer == world.timers.fcip {
+        true => with(world, Fcip::timer_expired),
+        false => with(world, Fcip::check_keep_alives),
+    }
 }
 
 /// Sends frames, and delivers those that have waited for room.
@@ -58,14 +113,11 @@ pub(super) fn run(world: &mut World) {
     with(world, Fcip::run);
 }
 
-/// Opens another connection of a link whose Ethernet was broken or is whole again.
-pub(super) fn reset(world: &mut World, link: u16) {
-    with(world, |fcip, net| fcip.reset(net, link));
-}
-
 fn with(world: &mut World, call: impl FnOnce(&mut Fcip, &mut Net)) {
     let World { fcip, net, .. } = world;
-    if let Some(fcip) = fcip {
-        call(fcip, net);
+    let Some(fcip) = fcip else { return };
+    call(fcip, net);
+    while let Some(link) = world.fcip.as_mut().and_then(|fcip| fcip.take_changed()) {
+        world.update_link_state(link);
     }
 }

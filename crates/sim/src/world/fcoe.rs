@@ -1,18 +1,16 @@
 //! FCoE of a lab: virtual links over its Ethernet.
 
 use super::World;
-use super::schedule::Step;
 use super::{fcip, fip};
-use crate::net::ethernet::{EthernetPlane, Line};
+use crate::net::ethernet::EthernetPlane;
 use crate::net::fcoe::{FcoeLanePlan, FcoePlan};
 use crate::net::line::ByteTime;
 use crate::net::{End, Lane};
 use sanloom_fc::config::{
     EthernetRate, FCIP_OVERHEAD_BYTES, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, TAG_BYTES, VirtualLink,
 };
-use sanloom_fc::san::{FcoePath, Lab, fcoe_paths, fcoe_paths_without};
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use sanloom_fc::san::{FcoePath, Lab, fcoe_paths};
+use std::collections::BTreeMap;
 
 /// Returns the lane of a virtual link at the rate of the Ethernet port of its sender. Its credits
 /// are places there.
@@ -72,51 +70,10 @@ pub(super) fn disable_pauses(lab: &Lab, plane: &mut EthernetPlane) {
     }
 }
 
-/// Follows a change of Ethernet: FIP learns which interfaces have light, and FCIP links end whose
-/// Ethernet is broken. If an interface has no light, its link ends at once; otherwise the
-/// keep-alives must be missing for long enough. A cable that loses every frame of a direction
-/// carries no keep-alives either.
+/// Follows a change of Ethernet at the virtual links over it.
 pub(super) fn update(world: &mut World) {
     fip::follow_all(world);
-    if world.fcip.is_none() {
-        return;
-    }
-    let lab = world.lab.clone();
-    let now = world.net.now();
-    let lines = world.net.ethernet.lines();
-    let links_with = |is: fn(&Line) -> bool| -> BTreeSet<u16> {
-        (0..).zip(lines.chunks(2)).filter(|(_, pair)| pair.iter().any(is)).map(|(number, _)| number).collect()
-    };
-    let dark = links_with(|line| !line.up);
-    let silent = links_with(|line| !line.up || line.errors.loses_all());
-    let interfaces = lab.ethernet_interfaces();
-    for path in fcoe_paths_without(&lab, &silent) {
-        let (link, Some(tunnel)) = (path.link, path.config.fcip) else { continue };
-        if path.is_joined {
-            if let Some((_, true)) = world.broken_links.remove(&link) {
-                fcip::reset(world, link);
-                world.update_link(link);
-            }
-            continue;
-        }
-        let (is_new, (since_ps, has_ended)) = match world.broken_links.entry(link) {
-            Entry::Vacant(place) => (true, *place.insert((now, false))),
-            Entry::Occupied(place) => (false, *place.get()),
-        };
-        let is_dark = |number: u16| dark.contains(&(interfaces[usize::from(number)].link as u16));
-        let end_ps = since_ps + 2 * tunnel.keep_alive.0;
-        if has_ended {
-            continue;
-        }
-        if end_ps <= now || path.interfaces.into_iter().any(is_dark) {
-            world.broken_links.insert(link, (since_ps, true));
-            world.update_link(link);
-            fcip::reset(world, link);
-        } else if is_new {
-            world.schedule.add(end_ps, Step::EndVirtualLinks);
-            world.arm_schedule();
-        }
-    }
+    fcip::follow(world);
 }
 
 /// Starts to keep the contents of frames of FCoE, for a capture of an Ethernet link.

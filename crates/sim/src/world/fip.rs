@@ -99,11 +99,9 @@ fn follow(world: &mut World, link: u16) {
     with(world, |fip, net| fip.set_light(net, link, light));
 }
 
-/// Follows a fault or a change of a link, or of a switch at its end. A link of the lab that is dark
-/// at first has its light from then on.
+/// Follows a fault or a change of a link, or of a switch at its end.
 pub(super) fn link_changes(world: &mut World, link: u16) {
     if controls(world, link) {
-        world.dark_links.remove(&link);
         follow(world, link);
     }
 }

@@ -99,7 +99,7 @@ use quality::Quality;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
 use schedule::{LinkFaults, Schedule};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use volumes::Switches;
 
@@ -192,9 +192,6 @@ pub struct World {
     pub infiniband_faults: PlaneFaults,
     /// Virtual links that a change of the lab brings up.
     dark_links: BTreeSet<u16>,
-    /// Time since which the Ethernet below an FCIP link is broken, and whether the link has ended
-    /// because of it, by number of the link.
-    broken_links: BTreeMap<u16, (u64, bool)>,
     quality: Quality,
     pub loops: Loops,
     /// Sessions of iSCSI; `None` in a lab without any.
@@ -244,7 +241,7 @@ fn late_timer(world: &mut World, timer: u32) {
     } else if timer >= world.timers.out_of_band {
         out_of_band::timer(world);
     } else {
-        fcip::timer(world);
+        fcip::timer(world, timer);
     }
 }
 
@@ -344,7 +341,7 @@ impl World {
     pub fn log_in(&mut self) {
         let dark = self.lab.dark_links();
         for link in 0..self.lab.links.len() as u16 {
-            if fip::controls(self, link) {
+            if fip::controls(self, link) || fcip::controls(self, link) {
                 continue;
             }
             if dark.contains(&link) {
@@ -368,8 +365,11 @@ impl World {
             self.run_until(until);
             let is_quiet = self.control_frames == before && self.net.fc.frames_in_flight() == 0;
             let logs_in = iscsi::is_logging_in(self) || srp::is_logging_in(self);
-            let is_forming =
-                self.control.is_forming() || self.loops.is_initialising() || logs_in || fip::is_discovering(self);
+            let is_forming = self.control.is_forming()
+                || self.loops.is_initialising()
+                || logs_in
+                || fip::is_discovering(self)
+                || fcip::is_opening(self);
             if (is_quiet && !is_forming && !self.nports.is_logging_in()) || until >= limit_ps {
                 break;
             }

@@ -28,8 +28,6 @@ pub(super) enum Step {
     FailBack(u16, u8),
     /// Moves of LUNs between the controllers of a storage system may end.
     EndMoves(u16),
-    /// FCIP links whose keep-alives do not arrive may end.
-    EndVirtualLinks,
 }
 
 /// Returns the time at which the ports of a virtual machine log in, in ps since the start of the

@@ -165,6 +165,41 @@ fn a_line_that_loses_every_frame_ends_the_link_and_all_requests_end() {
     assert!(labs::mb_per_s(&results) > 10.0, "{:.1} MB/s", labs::mb_per_s(&results));
 }
 
+/// TCP repeats what is lost, so a small share of loss never ends a link. A large one keeps frames
+/// from arriving for twice 200 ms, and the link ends and comes back.
+#[test]
+fn a_share_of_loss_ends_the_link_only_if_nothing_arrives_for_the_time_of_keep_alives() {
+    for (loss, ends) in [(0.01, false), (0.7, true)] {
+        let fault = format!(
+            "[[fault]]\nkind = \"frame-loss\"\nprobability = {loss}\nlink = \"wan\"\nat = \"1s\"\nuntil = \"4s\""
+        );
+        let run = "duration = \"15s\"\nwarmup = \"100ms\"";
+        let results = labs::run(&lab(50, "", run, &format!("{FEW}\n{fault}")));
+        let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+        assert_eq!(tunnel.down_s > 0.0, ends, "{loss}: {} s", tunnel.down_s);
+        assert!(tunnel.down_s < 3.1, "{loss}: {} s", tunnel.down_s);
+        assert_eq!(results.totals.io.ios_failed, 0, "{loss}");
+    }
+}
+
+/// An idle link sends an LKA after each 200 ms in which it has received nothing, and its peer
+/// accepts it. HLOs of the switches are rarer (20 s).
+#[needs("tshark")]
+#[test]
+fn an_idle_link_sends_keep_alives_and_stays_up() {
+    let run = "duration = \"3s\"\nwarmup = \"0s\"";
+    let lab = lab(10, "", run, "size = \"4KiB\"\ndepth = 1\nstart = \"2900ms\"");
+    let number = lab.ethernet_links.iter().position(|link| link.name == "wan").expect("the line") as u16;
+    let (file, results) = captured::capture(&lab, &Plane::Ethernet, number, Window::default());
+    let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+    assert!(tunnel.down_s == 0.0, "{} s", tunnel.down_s);
+    let of = |filter: &str| tshark::read_bytes(&file, &["-Y", filter]).lines().count();
+    let (asked, malformed) = (of("fcels.opcode == 0x80"), of("_ws.malformed"));
+    // An LKA or its accept begins the time of both ends again.
+    assert!((12..=32).contains(&asked), "{asked} LKAs");
+    assert_eq!(malformed, 0);
+}
+
 #[test]
 fn the_same_lab_gives_the_same_results() {
     let run = || labs::run(&lab(50, "", SHORT, FEW));

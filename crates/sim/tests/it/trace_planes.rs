@@ -226,6 +226,10 @@ fn every_line_of_an_ethernet_link_is_a_frame_of_the_capture() {
             assert!(text.starts_with("PFC "), "{text}");
             continue;
         }
+        if row[6] == "0x88cc" {
+            assert!(text.starts_with("LLDP DCBX PFC ") && text.contains("untagged"), "{text}");
+            continue;
+        }
         let own = ["seq", "ack", "win", "len"].map(|word| numbers(text, word));
         assert_eq!(own, [0, 1, 2, 3].map(|at| row[at].clone()), "{text}");
         assert!(text.contains(&format!("  priority {} VLAN {}  ", row[5], row[4])), "{text}");
@@ -291,7 +295,7 @@ fn every_line_of_fcoe_is_a_frame_of_the_capture() {
             continue;
         }
         if row[5] == "0x88cc" {
-            assert!(line.text.starts_with("LLDP DCBX PFC 3") && line.text.contains("untagged"), "{}", line.text);
+            assert!(line.text.starts_with("LLDP DCBX PFC ") && line.text.contains("untagged"), "{}", line.text);
             continue;
         }
         if row[1].is_empty() {

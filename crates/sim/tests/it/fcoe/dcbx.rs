@@ -69,8 +69,8 @@ impl Observer for Times {
     }
 }
 
-/// An LLDPDU leaves at link-up; for a new peer more follow at intervals of a second, and then every
-/// 30 s (IEEE 802.1AB, msgFastTx and msgTxInterval).
+/// An LLDPDU leaves at link-up. For a new peer four more follow at intervals of a second, and then
+/// one every 30 s (IEEE 802.1AB, txFastInit, msgFastTx and msgTxInterval).
 #[test]
 fn lldp_leaves_at_link_up_and_every_30_s() {
     let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"server-tor\"\nat = \"40s\"\nfor = \"1s\"";
@@ -83,10 +83,11 @@ fn lldp_leaves_at_link_up_and_every_30_s() {
     labs::check(&finished);
     let start_ms = finished.world.start_ps / 1_000_000_000;
     let up_ms = start_ms + 41_000;
-    assert_eq!(times.0, [0, 0, 1_000, 2_000, 32_000, up_ms, up_ms, up_ms + 1_000, up_ms + 2_000, up_ms + 32_000]);
+    let after = |up: u64| [up, up, up + 1_000, up + 2_000, up + 3_000, up + 33_000];
+    assert_eq!(times.0, [after(0), after(up_ms)].concat());
 }
 
-/// `check` warns of the same links as the results report.
+/// `check` warns of the same links as the results report, and once of each link.
 #[test]
 fn a_mismatch_between_switches_is_a_finding_and_a_warning() {
     let equal = "pfc = 3\nets = { 3 = 50, 0 = 50 }";
@@ -105,13 +106,13 @@ fn a_mismatch_between_switches_is_a_finding_and_a_warning() {
         let text = super::text("10GbE", "16GFC", equal, "", &more);
         let loaded =
             sanloom_lab::load("test.toml", &text, &[]).unwrap_or_else(|error| panic!("{}", error.render(false)));
-        let warnings = loaded.warnings.iter().filter(|warning| warning.code == "pause-mismatch").count();
+        let warned = loaded.warnings.iter().filter(|warning| warning.code == "pause-mismatch").count();
         let mut lab = loaded.lab;
         (lab.run.duration, lab.run.warmup) = (Picos::from_ms(2), Picos(1));
         let results = labs::run(&Arc::new(lab));
         let findings = results.findings.iter().filter(|finding| finding.kind == FindingKind::DcbMismatch);
         let culprits: Vec<&str> = findings.filter_map(|finding| finding.culprit.as_deref()).collect();
-        assert_eq!((warnings, culprits), (expected, vec!["trunk"; expected]), "{other}");
+        assert_eq!((warned, culprits), (expected.min(1), vec!["trunk"; expected]), "{other}");
     }
 }
 

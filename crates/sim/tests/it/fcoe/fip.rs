@@ -75,7 +75,8 @@ rate = "16GFC"
 hosts = "h1"
 targets = "disk"
 size = "8KiB"
-rate = "10/s"
+depth = 1
+think_time = "100ms"
 [[fault]]
 {fault}
 "#
@@ -345,6 +346,7 @@ fn the_fcf_machine_ends_the_link_of_a_simulated_host_at_the_same_time() {
     let mut config = fcf::FcfConfig::new(mac, lab.switches[0].wwn, vec![0]);
     config.period = Span::from_ms(500);
     config.vlans = vec![100];
+    config.neighbours = false;
     let mut machine = fcf::Fcf::new(config);
     machine.handle(Instant::ZERO, fcf::Input::LinkUp);
     machine.handle(Instant::ZERO, fcf::Input::Fabric { name: lab.switches[0].wwn, available: true });
@@ -406,4 +408,15 @@ fn frames_have_the_contents_and_lengths_of_the_standard() {
     let period = Descriptor::AdvertisementPeriod { no_keep_alives: false, period_ms: 500 };
     assert!(multicast.descriptors.contains(&period) && multicast.priority() == Some(128), "{multicast:?}");
     assert_eq!(of(Operation::KEEP_ALIVE).packet.mac(), Some(host));
+}
+
+/// The expectations of the example: both directions of one link take the faulty cable, and none of
+/// the other one.
+#[test]
+fn the_example_ends_the_links_over_the_faulty_cable() {
+    let text = include_str!("../../../../../examples/fcoe-discovery.toml");
+    let results = labs::run(&labs::lab(text));
+    let down_s = |name: &str| results.links.iter().find(|link| link.name == name).expect(name).down_s;
+    assert!(down_s("fcoe1") > 0.3 && down_s("fcoe2") == 0.0, "{} and {} s", down_s("fcoe1"), down_s("fcoe2"));
+    assert_eq!(results.totals.io.ios_failed, 0);
 }

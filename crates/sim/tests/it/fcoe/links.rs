@@ -3,8 +3,8 @@
 //! The model knows the frames of FIP that arrive at the ends of virtual links, and the changes of
 //! the Ethernet links. A virtual link ends at once when an interface at its end has no light, and
 //! otherwise when one of its ends has received no keep-alive or advertisement for 2.5 periods
-//! (FC-BB-6). It comes up when a solicited advertisement arrives. A host whose virtual link ends
-//! loses its targets at that instant, and logs in soon after it comes up.
+//! (FC-BB-6). The link comes up when a solicited advertisement arrives. A host whose virtual link
+//! ends loses its targets at that instant, and logs in soon after it comes up.
 
 use crate::labs;
 use sanloom_fc::config::Picos;

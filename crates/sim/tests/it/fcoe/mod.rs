@@ -180,8 +180,8 @@ read_share = 1.0
 }
 
 /// The link of the host breaks for 100 ms, and its virtual link with it. The link of the forwarder
-/// breaks as well: both are ends of the virtual link. Discovery after the break takes a few crossings
-/// of the Ethernet.
+/// breaks as well: both are ends of the virtual link. Discovery after the break takes a few
+/// crossings of the Ethernet.
 #[test]
 fn a_virtual_link_ends_with_its_ethernet_and_returns() {
     for broken in ["server-tor", "fcf-tor"] {
@@ -195,8 +195,9 @@ fn a_virtual_link_ends_with_its_ethernet_and_returns() {
 }
 
 /// A trunk that carries nothing takes no light from the ends of a virtual link, which ends when 2.5
-/// periods have passed since the last keep-alive: 1.5 to 2.5 periods after the break. It returns with
-/// the first advertisement after the break. A trunk that loses most of its frames ends it as well.
+/// periods have passed since the last keep-alive: 1.5 to 2.5 periods after the break. The link
+/// returns with the first advertisement after the break. A trunk that loses most of its frames ends it as
+/// well.
 #[test]
 fn a_break_between_switches_ends_a_virtual_link_after_the_keep_alives() {
     let trunk = r#"
