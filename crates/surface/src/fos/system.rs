@@ -44,7 +44,8 @@ fn has_line(port: &Port) -> bool {
 }
 
 /// Disables all ports of the switch, or enables those that were disabled so. Ports that an operator
-/// has disabled before stay disabled.
+/// has disabled before stay disabled. Another process may have disabled the switch: if no port is
+/// enabled, and no client of this process has disabled them, all are enabled.
 ///
 /// # Errors
 /// The fabric refuses to change a port. Ports before it have changed; the same request again
@@ -52,12 +53,17 @@ fn has_line(port: &Port) -> bool {
 pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
     let switch = room.switch.clone();
     let (_, all) = ports::all(room)?;
-    let mut done = room.shared.disabled().get(&switch).cloned().unwrap_or_default();
+    let known = room.shared.disabled().get(&switch).cloned();
+    let is_of_another = enabled && known.is_none() && !all.iter().any(has_line);
+    let mut done = known.unwrap_or_default();
+    if is_of_another {
+        done.extend(all.iter().filter(|port| port.disabled()).map(|port| port.number));
+    }
     if enabled {
         for port in all.iter().filter(|port| done.contains(&port.number)) {
             ports::set_enabled(room, port, true)?;
         }
-        if room.shared.disabled().remove(&switch).is_some() {
+        if room.shared.disabled().remove(&switch).is_some() || !done.is_empty() {
             log(room, true);
         }
         return Ok(());

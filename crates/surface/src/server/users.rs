@@ -30,8 +30,9 @@ const MAX_COUNTED: usize = 1_024;
 const REMEMBERED: Duration = Duration::from_secs(300);
 /// Maximum number of remembered passwords.
 const MAX_REMEMBERED: usize = 32;
-/// Maximum number of passwords that are hashed or wait for it. Each occupies a thread of a server,
-/// and the other threads go on to serve clients that have logged in.
+/// Maximum number of passwords that are hashed or wait for it, once there are [`MAX_FAILURES`] wrong
+/// ones. Each occupies a thread of a server, and the other threads go on to serve clients that have
+/// logged in.
 const MAX_WAITING: usize = super::workers::THREADS - 1;
 /// Longest password that is hashed.
 const MAX_PASSWORD: usize = 1_024;
@@ -142,6 +143,16 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
 /// As [`random`].
 pub fn random_text<const N: usize>() -> io::Result<String> {
     Ok(random::<N>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Checks a password in a thread of its own, one after the other. The memory of the hash then
+/// belongs to one pool of the allocator, not to one of each thread that waits. `None` without a thread.
+fn is_right(password: &str, expected: &str) -> Option<bool> {
+    let verify = || Argon2::default().verify_password(password.as_bytes(), expected).is_ok();
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("password".to_owned()).spawn_scoped(scope, verify).ok()?;
+        thread.join().ok()
+    })
 }
 
 fn hash(password: &str) -> io::Result<String> {
@@ -306,7 +317,10 @@ impl Users {
         if self.lock().is_blocked(from) {
             return Err(Refused::TooMany);
         }
-        let _place = Waiting::enter(&self.waiting).ok_or(Refused::Busy)?;
+        let place = Waiting::enter(&self.waiting);
+        if !place.is_free() && self.lock().is_flooded() {
+            return Err(Refused::Busy);
+        }
         let _hashing = self.hashing.lock().unwrap_or_else(PoisonError::into_inner);
         // Requests before this one may have had the same password, or wrong ones.
         if let Some(role) = self.lock().recall(&fingerprint) {
@@ -317,7 +331,7 @@ impl Users {
         }
         let user = self.users.get(name);
         let expected = user.map_or(&self.decoy, |user| &user.hash);
-        let is_right = Argon2::default().verify_password(password.as_bytes(), expected.as_str()).is_ok();
+        let is_right = is_right(password, expected).ok_or(Refused::Busy)?;
         match user.filter(|_| is_right) {
             Some(user) => {
                 self.lock().remember(fingerprint, user.role);
@@ -367,9 +381,14 @@ impl Users {
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Waiting<'_> {
-    fn enter(count: &AtomicUsize) -> Option<Waiting<'_>> {
-        let place = Waiting(count);
-        (count.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(place)
+    fn enter(count: &AtomicUsize) -> Waiting<'_> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Waiting(count)
+    }
+
+    /// True if the queue had room for this password.
+    fn is_free(&self) -> bool {
+        self.0.load(Ordering::Relaxed) <= MAX_WAITING
     }
 }
 
@@ -401,6 +420,12 @@ impl Guard {
     fn is_blocked(&mut self, from: IpAddr) -> bool {
         self.failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
         self.failures.get(&from).is_some_and(|(_, count)| *count >= MAX_FAILURES)
+    }
+
+    /// True if all addresses together have sent as many wrong passwords as one may.
+    fn is_flooded(&mut self) -> bool {
+        self.failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
+        self.failures.values().map(|(_, count)| count).sum::<u32>() >= MAX_FAILURES
     }
 
     fn count_failure(&mut self, from: IpAddr) {
@@ -481,6 +506,9 @@ mod tests {
     fn a_flood_from_many_addresses_occupies_few_threads_and_the_others_are_refused_at_once() {
         let (users, password) = Users::with_random_password().unwrap();
         assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer));
+        for address in 50..50 + MAX_FAILURES as u8 {
+            assert_eq!(users.check(IpAddr::from([10, 0, 0, address]), "admin", "guess"), Err(Refused::Invalid));
+        }
         // No password is hashed while the test holds the lock.
         let held = users.hashing.lock().unwrap();
         std::thread::scope(|scope| {
@@ -506,7 +534,11 @@ mod tests {
             Err(Refused::Invalid),
             "a place is free"
         );
-        assert_eq!(users.lock().failures.len(), MAX_WAITING + 1, "a refusal without a hash counts no failure");
+        assert_eq!(
+            users.lock().failures.len(),
+            MAX_FAILURES as usize + MAX_WAITING + 1,
+            "a refusal without a hash counts no failure"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{EventsView, FdmiView, SwitchRow, SwitchView, Table, View};
+use sanloom_api::view::{EventRow, EventsView, FdmiView, SwitchRow, SwitchView, Table, View};
 use sanloom_surface::server::{Listen, Server};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
 use sanloom_surface::{Busy, Fabric};
@@ -66,6 +66,12 @@ pub fn page(access: Access, fabric: impl Fn() -> Box<dyn Fabric> + Send + Sync +
     (server, address)
 }
 
+/// An event with each leaf.
+fn event() -> EventRow {
+    let (text, id) = ("A <login> has failed.".to_owned(), "SEC-1193".to_owned());
+    EventRow { sequence: 7, unix_s: Some(1_710_465_925.0), id, text, audit: true, count: 2, ..EventRow::default() }
+}
+
 /// One switch without ports, which refuses all changes.
 pub struct Alone;
 
@@ -86,9 +92,11 @@ impl Fabric for Alone {
             Request::Show { table: ShowTable::Fabric(Which::Fdmi), .. } => {
                 Ok(Answer::View(View::new("lab", 1.0, Table::Fdmi(FdmiView::default()))))
             }
-            Request::Show { table: ShowTable::Fabric(Which::Events), .. } => {
-                Ok(Answer::View(View::new("lab", 1.0, Table::Events(EventsView::default()))))
-            }
+            Request::Show { table: ShowTable::Fabric(Which::Events), .. } => Ok(Answer::View(View::new(
+                "lab",
+                1.0,
+                Table::Events(EventsView { events: vec![event()], discarded: 0 }),
+            ))),
             _ => Err(Busy),
         }
     }

@@ -237,7 +237,7 @@ fn absent_resources_answer_with_the_texts_that_clients_compare() {
         ("brocade-security/ldap-role-map", 404, "Role Map Configuration does not exist"),
         ("brocade-fibrechannel-trunk/trunk-area", 404, "No ports have Trunk Area enabled"),
         ("brocade-logging/syslog-server", 404, "No syslog servers are configured"),
-        ("brocade-logging/error-log", 404, "No entries found"),
+        ("brocade-logging/audit", 404, "No entries found"),
         ("brocade-maps/dashboard-rule", 404, "No Rule violations found"),
         ("brocade-access-gateway/port-group", 400, "AG mode is not enabled"),
         ("brocade-fdmi/hba", 400, "No entries in the FDMI database"),
