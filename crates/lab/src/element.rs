@@ -63,8 +63,7 @@ impl<'d> Element<'d> {
     /// not.
     pub fn is_given(&self, path: &str) -> bool {
         self.sets.iter().any(|s| s.key.path == path)
-            || !self.is_replaced(path)
-                && self.written().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
+            || !self.is_replaced(path) && self.written().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
     }
 
     /// Returns the layers that may have values of the user.

@@ -8,10 +8,10 @@ pub(super) mod program;
 use super::bound::{self, Bound};
 use super::rate::{self, Rate, Work};
 use super::statistics::{Estimate, Limit, median, order};
+use program::Source;
 use sanloom_console::exit::Failure;
 use sanloom_console::outputs::Outputs;
 use sanloom_console::quantity;
-use program::Source;
 use serde::{Deserialize, Serialize};
 
 pub(super) use program::Program;

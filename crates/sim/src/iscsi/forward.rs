@@ -57,7 +57,8 @@ pub(super) struct Forwarding {
 pub(super) fn begin(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
     let front = iscsi.ends[end as usize].session;
     let is_its = |plan: &&super::SessionPlan| plan.front.as_ref().is_some_and(|own| own.session == front);
-    let links: Arc<[u32]> = (0..).zip(&iscsi.sessions).filter(|(_, own)| is_its(&&own.plan)).map(|(at, _)| at).collect();
+    let links: Arc<[u32]> =
+        (0..).zip(&iscsi.sessions).filter(|(_, own)| is_its(&&own.plan)).map(|(at, _)| at).collect();
     let Some(&first) = links.first() else { return };
     let Machine::Target(session) = &iscsi.ends[end as usize].machine else { return };
     let mut forward = Forward::new(Settings::default(), *session.parameters());

@@ -9,8 +9,7 @@ use sanloom_sim::infiniband::{Endpoint, Event, Pairs};
 use sanloom_sim::net::ethernet::EthernetPlane;
 use sanloom_sim::net::infiniband::{
     self, InfinibandLinkPlan, InfinibandPlan, InfinibandPlane, InfinibandSwitchPlan, PacketFate, Station, byte_time,
-    life_ps,
-    refresh_ps,
+    life_ps, refresh_ps,
 };
 use sanloom_sim::net::{Net, NetEvent};
 use sanloom_transport::infiniband::arbitration::SlToVl;

@@ -1,5 +1,5 @@
 //! `sanloom bench sim --plane ethernet|infiniband`: packet-hops per second of processor time with
-//! TCP or reliable connections, beside the bare credit program. Ethernet is also compared with ns-3.
+//! TCP or reliable connections, beside the bare credit program, and for Ethernet also beside ns-3.
 //!
 //! Hosts read from storage devices through the cabling of the core/edge fabric, with one connection
 //! to each of up to four devices and two reads in flight on each. The layers above the transport
@@ -13,6 +13,7 @@ use super::bound::{self, Bound};
 use super::rate::Args;
 use super::statistics::{Estimate, Limit, median, order};
 use super::work::Fabric;
+use ns3::{Beside, Ns3};
 use sanloom_bare::{Program, Shape};
 use sanloom_console::exit::Failure;
 use sanloom_console::interrupt;
@@ -20,7 +21,6 @@ use sanloom_console::machine::{rss_bytes, thread_cpu};
 use sanloom_console::quantity;
 use sanloom_console::report::format;
 use sanloom_sim::net::NetPlan;
-use ns3::{Beside, Ns3};
 use serde::{Deserialize, Serialize};
 
 /// Plane of a measurement.

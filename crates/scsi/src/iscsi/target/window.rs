@@ -2,8 +2,8 @@
 //! [`CommandWindow`] (RFC 7143, section 4.2.2.1).
 
 use crate::iscsi::sequence::{Order, SessionSeq, before};
-use sanloom_wire::iscsi::Head;
 use crate::ordered::OrderedMap;
+use sanloom_wire::iscsi::Head;
 
 /// PDU held until all lower command numbers have arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
