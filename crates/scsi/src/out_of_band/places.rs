@@ -2,8 +2,7 @@
 
 use super::Extent;
 use crate::map::LunBlock;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::collections::BTreeMap;
 
 /// Number of no node.
 const NONE: u32 = u32::MAX;
@@ -20,8 +19,8 @@ struct Node {
 /// Places of extents, as a list in the order of their use. The memory of removed ones is reused.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
-    /// Nodes by extent. Nothing iterates over the map.
-    at: HashMap<Extent, u32, BuildHasherDefault<DefaultHasher>>,
+    /// Nodes by extent. A use of a place does not change the map, so it allocates nothing.
+    at: BTreeMap<Extent, u32>,
     nodes: Vec<Node>,
     free: Vec<u32>,
     oldest: u32,
@@ -31,7 +30,7 @@ pub(super) struct Places {
 impl Places {
     /// Returns no places.
     pub fn new() -> Places {
-        Places { at: HashMap::default(), nodes: Vec::new(), free: Vec::new(), oldest: NONE, newest: NONE }
+        Places { at: BTreeMap::new(), nodes: Vec::new(), free: Vec::new(), oldest: NONE, newest: NONE }
     }
 
     /// Returns the number of places.

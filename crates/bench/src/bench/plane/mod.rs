@@ -1,5 +1,5 @@
 //! `sanloom bench sim --plane ethernet|infiniband`: packet-hops per second of processor time with
-//! TCP or reliable connections, beside the bare credit program. Ethernet is also compared with ns-3.
+//! TCP or reliable connections, beside the bare credit program, and for Ethernet also beside ns-3.
 //!
 //! Hosts read from storage devices through the cabling of the core/edge fabric, with one connection
 //! to each of up to four devices and two reads in flight on each. The layers above the transport
