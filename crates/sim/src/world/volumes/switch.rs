@@ -16,6 +16,7 @@ use sanloom_scsi::scsi::{DataDirection, Io, IoOp, IoTag};
 use sanloom_scsi::volume::Volumes;
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::{Wwpn, lun};
+use std::collections::BTreeMap;
 
 /// Number of lost paths after which a request to the array is answered with BUSY.
 const MAX_LOST_PATHS: u8 = 8;
