@@ -8,7 +8,7 @@ use sanloom_wire::fcip::{KeepAlive, SPECIAL_BYTES};
 /// CRC 4, EOF 4.
 const BYTES: u64 = 68;
 
-/// What an end knows of the other one.
+/// Signs of life of the other end, as one end has received them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
     /// Time of the last frame.

@@ -8,8 +8,9 @@
 //! A frame leaves the queue of its gateway when TCP has accepted its last byte, and its credit
 //! returns. At the other end it waits in TCP until the receive buffer of the gateway has room, so
 //! that the window closes. Each connection begins with a special frame and its echo, after which
-//! the port is up. An end that has received nothing for K_A_TOV sends an LKA, and ends the connection
-//! after the same time without a frame (RFC 3821, section 8.1), as `sanloom_fc::fcip::Tunnel` does.
+//! the port is up. An end that has received nothing for K_A_TOV sends an LKA, and ends the
+//! connection after the same time without a frame (RFC 3821, section 8.1), as
+//! `sanloom_fc::fcip::Tunnel` does.
 //!
 //! # Simplifications
 //!

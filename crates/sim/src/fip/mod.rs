@@ -202,11 +202,11 @@ impl Fip {
         if before == light {
             return;
         }
-        for end in 0..2 {
-            self.links[number].ends[end].has_light = light[end];
-            if !light[end] {
-                self.links[number].ends[end].search = Search::None;
-                self.links[number].ends[end].alarms.iter_mut().for_each(|alarm| alarm.due_ps = NEVER);
+        for (state, has_light) in self.links[number].ends.iter_mut().zip(light) {
+            state.has_light = has_light;
+            if !has_light {
+                state.search = Search::None;
+                state.alarms.iter_mut().for_each(|alarm| alarm.due_ps = NEVER);
             }
         }
         if self.links[number].is_up {

@@ -165,44 +165,7 @@ impl World {
         // A link of the lab that is dark at first has its light from its first change on.
         self.dark_links.remove(&link);
         fip::link_changes(self, link);
-        self.update_link_state(link);
-    }
-
-    /// As [`World::update_link`], when nothing has changed at the ends of the link.
-    pub(super) fn update_link_state(&mut self, link: u16) {
-        let runs = |node: Node| match node {
-            Node::Switch(switch) => self.control.switches[usize::from(switch)].up,
-            Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
-        };
-        let config = &self.lab.links[usize::from(link)];
-        let is_disabled = self.control.operator.as_ref().is_some_and(|operator| operator.darkens(config));
-        let is_broken = fcip::holds(self, link) || fip::holds(self, link) || self.dark_links.contains(&link);
-        let is_held = self.link_faults.is_down(link) || is_disabled || is_broken;
-        let up = !is_held && config.ends.iter().all(|end| runs(end.node));
-        if up == self.net.fc.link_is_up(link) {
-            return;
-        }
-        if up {
-            self.net.link_up(link);
-        } else {
-            // A port that an operator has disabled, and one of a stopped switch, count nothing.
-            let operator = self.control.operator.as_ref();
-            let sees = |end: &LinkEnd| match end.node {
-                Node::Switch(switch) => {
-                    runs(end.node) && !operator.is_some_and(|own| own.is_disabled(switch, end.port))
-                }
-                Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
-            };
-            self.downtimes.link_failed(link, config.ends.each_ref().map(sees));
-            self.net.link_down(link);
-        }
-        let now = self.net.now();
-        // The first discovery of a virtual link is part of the first login.
-        if self.start_ps > 0 || !up {
-            self.notes.add(parts::turn(&self.net), NoteKind::Link { link, up });
-        }
-        self.downtimes.link_changed(link, up, now);
-        self.announce_link(link, up);
+        update_link_state(self, link);
     }
 
     /// Brings one link up, with every login over it, for test beds that do so one by one instead of
@@ -253,6 +216,41 @@ impl World {
             }
         }
     }
+}
+
+/// As [`World::update_link`], when nothing has changed at the ends of the link.
+pub(super) fn update_link_state(world: &mut World, link: u16) {
+    let runs = |node: Node| match node {
+        Node::Switch(switch) => world.control.switches[usize::from(switch)].up,
+        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
+    };
+    let config = &world.lab.links[usize::from(link)];
+    let is_disabled = world.control.operator.as_ref().is_some_and(|operator| operator.darkens(config));
+    let is_broken = fcip::holds(world, link) || fip::holds(world, link) || world.dark_links.contains(&link);
+    let is_held = world.link_faults.is_down(link) || is_disabled || is_broken;
+    let up = !is_held && config.ends.iter().all(|end| runs(end.node));
+    if up == world.net.fc.link_is_up(link) {
+        return;
+    }
+    if up {
+        world.net.link_up(link);
+    } else {
+        // A port that an operator has disabled, and one of a stopped switch, count nothing.
+        let operator = world.control.operator.as_ref();
+        let sees = |end: &LinkEnd| match end.node {
+            Node::Switch(switch) => runs(end.node) && !operator.is_some_and(|own| own.is_disabled(switch, end.port)),
+            Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
+        };
+        world.downtimes.link_failed(link, config.ends.each_ref().map(sees));
+        world.net.link_down(link);
+    }
+    let now = world.net.now();
+    // The first discovery of a virtual link is part of the first login.
+    if world.start_ps > 0 || !up {
+        world.notes.add(parts::turn(&world.net), NoteKind::Link { link, up });
+    }
+    world.downtimes.link_changed(link, up, now);
+    world.announce_link(link, up);
 }
 
 /// Switches the power of a storage system.

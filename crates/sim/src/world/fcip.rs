@@ -2,6 +2,7 @@
 
 use super::World;
 use super::ethernet::tcp_config;
+use super::faults::update_link_state;
 use super::iscsi;
 use crate::fcip::{Fcip, TunnelPlan};
 use crate::net::Net;
@@ -118,6 +119,6 @@ fn with(world: &mut World, call: impl FnOnce(&mut Fcip, &mut Net)) {
     let Some(fcip) = fcip else { return };
     call(fcip, net);
     while let Some(link) = world.fcip.as_mut().and_then(|fcip| fcip.take_changed()) {
-        world.update_link_state(link);
+        update_link_state(world, link);
     }
 }

@@ -1,6 +1,7 @@
 //! FIP of a lab: which links it controls, and what their ends do.
 
 use super::World;
+use super::faults::update_link_state;
 use crate::fip::{Due, EndPlan, Fip, FipPlan};
 use crate::net::ethernet::Packet;
 use crate::net::{End, Net};
@@ -139,7 +140,7 @@ pub(super) fn timer(world: &mut World) {
 fn apply(world: &mut World) {
     while let Some(due) = world.fip.as_mut().and_then(|fip| fip.take_due()) {
         match due {
-            Due::Link(link) => world.update_link_state(link),
+            Due::Link(link) => update_link_state(world, link),
             Due::VnPorts { link, end } => send_vn_ports(world, (link, end)),
         }
     }

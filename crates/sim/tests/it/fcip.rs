@@ -5,6 +5,7 @@ use crate::labs;
 use sanloom_api::results::Results;
 use sanloom_fc::san::Lab;
 use sanloom_sim::capture::Window;
+use sanloom_sim::parallel::Threads;
 use sanloom_test_support::{needs, tshark};
 use std::sync::Arc;
 
@@ -184,20 +185,18 @@ fn a_share_of_loss_ends_the_link_only_if_nothing_arrives_for_the_time_of_keep_al
 
 /// An idle link sends an LKA after each 200 ms in which it has received nothing, and its peer
 /// accepts it. HLOs of the switches are rarer (20 s).
-#[needs("tshark")]
 #[test]
 fn an_idle_link_sends_keep_alives_and_stays_up() {
     let run = "duration = \"3s\"\nwarmup = \"0s\"";
     let lab = lab(10, "", run, "size = \"4KiB\"\ndepth = 1\nstart = \"2900ms\"");
     let number = lab.ethernet_links.iter().position(|link| link.name == "wan").expect("the line") as u16;
-    let (file, results) = captured::capture(&lab, &Plane::Ethernet, number, Window::default());
-    let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+    let written = captured::written(&lab, &Plane::Ethernet, number, Threads::default());
+    let tunnel = written.results.links.iter().find(|link| link.name == "tunnel").expect("the link");
     assert!(tunnel.down_s == 0.0, "{} s", tunnel.down_s);
-    let of = |filter: &str| tshark::read_bytes(&file, &["-Y", filter]).lines().count();
-    let (asked, malformed) = (of("fcels.opcode == 0x80"), of("_ws.malformed"));
+    let lines = |text: &str| written.timeline.lines().filter(|line| line.contains(text)).count();
+    let (asked, accepted) = (lines("FCIP LKA "), lines("FCIP LKA: LS_ACC "));
     // An LKA or its accept begins the time of both ends again.
-    assert!((12..=32).contains(&asked), "{asked} LKAs");
-    assert_eq!(malformed, 0);
+    assert!((12..=32).contains(&asked) && asked == accepted, "{asked} LKAs, {accepted} accepts");
 }
 
 #[test]

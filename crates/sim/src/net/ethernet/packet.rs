@@ -90,8 +90,8 @@ impl Packet {
         self.flags & FIP != 0
     }
 
-    /// Marks the frame as one of LLDP, which is for the other end of the line. Its flow is the number
-    /// of the line.
+    /// Marks the frame as one of LLDP, which is for the other end of the line. Its flow is the
+    /// number of the line.
     pub fn with_lldp(mut self) -> Packet {
         self.flags |= LLDP;
         self

@@ -196,8 +196,8 @@ fn a_virtual_link_ends_with_its_ethernet_and_returns() {
 
 /// A trunk that carries nothing takes no light from the ends of a virtual link, which ends when 2.5
 /// periods have passed since the last keep-alive: 1.5 to 2.5 periods after the break. The link
-/// returns with the first advertisement after the break. A trunk that loses most of its frames ends it as
-/// well.
+/// returns with the first advertisement after the break. A trunk that loses most of its frames ends
+/// it as well.
 #[test]
 fn a_break_between_switches_ends_a_virtual_link_after_the_keep_alives() {
     let trunk = r#"
