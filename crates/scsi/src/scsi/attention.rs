@@ -148,15 +148,15 @@ impl Device {
         self.update_plain();
         Some(sense)
     }
+}
 
-    /// Removes a condition of all units that a nexus has received in another way.
-    pub(super) fn remove_attention(&mut self, nexus: NexusId, code: SenseCode) {
-        if self.attentions.is_empty() {
-            return;
-        }
-        for unit in 0..self.units.len() as u16 {
-            self.attentions.remove(unit, nexus, code);
-        }
-        self.update_plain();
+/// Removes a condition of all units that a nexus has received in another way.
+pub(super) fn remove_attention(device: &mut Device, nexus: NexusId, code: SenseCode) {
+    if device.attentions.is_empty() {
+        return;
     }
+    for unit in 0..device.units.len() as u16 {
+        device.attentions.remove(unit, nexus, code);
+    }
+    device.update_plain();
 }

@@ -136,7 +136,7 @@ impl Device {
             return check(Sense::invalid_field_in_cdb(opcodes::length_byte(operation::REPORT_LUNS)));
         }
         // The reported list resolves the condition.
-        self.remove_attention(command.nexus, SenseCode::REPORTED_LUNS_CHANGED);
+        super::attention::remove_attention(self, command.nexus, SenseCode::REPORTED_LUNS_CHANGED);
         let mut data = Vec::new();
         luns::emit(&self.luns(command.nexus), &mut data);
         answer(data, allocation_len)

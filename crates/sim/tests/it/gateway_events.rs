@@ -142,8 +142,8 @@ fn busy(text: &str) -> String {
     text.replace("arrivals = \"constant 200/s\"", "depth = 8").replace("rate = \"5k/s\"", "rate = \"200/s\"")
 }
 
-/// Hosts with large writes on slow lines: `server1` is in the middle of one 1,010 ms after the start.
-/// The commands of the gateway outlast the time after which a silent host is lost.
+/// Hosts with large writes on slow lines: `server1` is in the middle of one 1,010 ms after the
+/// start. The commands of the gateway outlast the time after which a silent host is lost.
 fn writing(text: &str) -> String {
     text.replace("arrivals = \"constant 200/s\"", "arrivals = \"constant 10/s\"")
         .replace("size = \"64KiB\"\nread_share = 0.5", "size = \"1MiB\"\nread_share = 0.0")
@@ -152,9 +152,9 @@ fn writing(text: &str) -> String {
         .replace("[host.port]\n", "[host.port]\ncommand_timeout = \"100s\"\n")
 }
 
-/// The host `server1` is cut off with exchanges in flight, while the other one goes on. Its exchanges
-/// end at the array with ABTS, and in transparent mode its N_Port logs out, of which others learn by
-/// RSCN. A silent host of iSCSI is lost 60 s after its last PDU.
+/// The host `server1` is cut off with exchanges in flight, while the other one goes on. Its
+/// exchanges end at the array with ABTS, and in transparent mode its N_Port logs out, of which
+/// others learn by RSCN. A silent host of iSCSI is lost 60 s after its last PDU.
 #[test]
 fn a_lost_host_is_aborted_at_the_array_and_in_transparent_mode_logged_out_until_it_returns() {
     for (is_srp, lost, back) in [(false, "70s", 71_000), (true, "20s", 21_000)] {
@@ -173,8 +173,8 @@ fn a_lost_host_is_aborted_at_the_array_and_in_transparent_mode_logged_out_until_
             assert_eq!(gateway(&results).logouts, u64::from(is_transparent), "{case}");
             if !is_transparent {
                 assert_eq!((of(&sent, "LOGO"), of(&sent, "FDISC")), (vec![], vec![]), "{case}");
-                // RRQ follows R_A_TOV after the BA_ACC. After 60 s, the array has given up the write
-                // itself, so that BA_RJT answers the ABTS and nothing is left to reinstate.
+                // RRQ follows R_A_TOV after the BA_ACC. After 60 s, the array has given up the
+                // write itself, so that BA_RJT answers the ABTS and nothing is left to reinstate.
                 let reinstated = if is_srp { aborts.len() } else { 0 };
                 assert_eq!(of(&sent, "RRQ").len(), reinstated, "{case}");
                 assert_eq!(notified, [], "{case}");
@@ -199,8 +199,8 @@ fn a_lost_host_is_aborted_at_the_array_and_in_transparent_mode_logged_out_until_
 }
 
 /// Commands in flight on the last path end with ABORTED COMMAND when it is lost, and further ones
-/// with BUSY; when it has returned, each host has one unit attention of each LUN. Hosts repeat all of
-/// them. The cable of the gateway and that of the array have the same effect.
+/// with BUSY; when it has returned, each host has one unit attention of each LUN. Hosts repeat all
+/// of them. The cable of the gateway and that of the array have the same effect.
 #[test]
 fn a_lost_path_is_aborted_command_then_busy_and_one_unit_attention_for_each_nexus_on_its_return() {
     let run = "duration = \"20s\"\nstop_issuing = \"5s\"";

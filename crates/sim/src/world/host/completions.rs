@@ -2,6 +2,7 @@
 
 use super::commands::CommandEnd;
 use super::hosts::Completion;
+use super::recovery::repeat;
 use super::{Hosts, Job, PROBE, RESET, Stage};
 use crate::host::{End, Event, Input as MultipathInput, PathState, RaisedInterrupt};
 use crate::world::Env;
@@ -159,7 +160,7 @@ impl Hosts {
             }
             Outcome::Completed { condition: Some(Condition { key: SenseKey::UNIT_ATTENTION, .. }), .. } => {
                 node.commands[command as usize].stage = Stage::Waiting;
-                self.repeat(env, host, command);
+                repeat(self, env, host, command);
             }
             Outcome::Completed { .. } => {
                 self.release_path(host, command);

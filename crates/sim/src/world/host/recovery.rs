@@ -218,15 +218,6 @@ impl Hosts {
         }
     }
 
-    /// Sends a command again that ended with a unit attention, as long as its time allows it.
-    pub(super) fn repeat(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
-        let node = &self.nodes[usize::from(host)];
-        match env.net.now() - node.commands[command as usize].since_ps >= node.limits.refusals_ps {
-            true => self.path_failed(env, host, command),
-            false => self.retry_on_path(env, host, command),
-        }
-    }
-
     /// Sends a command again on its path. A timeout does not make Linux change the path
     /// (`scsi_noretry_cmd` of drivers/scsi/scsi_error.c ignores `REQ_FAILFAST_TRANSPORT` then).
     fn retry_on_path(&mut self, env: &mut Env<'_>, host: u16, command: u32) {
@@ -344,5 +335,14 @@ impl Hosts {
 impl HostNode {
     fn path_state(&self, device: Device) -> PathState {
         self.paths.systems()[usize::from(device.system)].state(device.path)
+    }
+}
+
+/// Sends a command again that ended with a unit attention, as long as its time allows it.
+pub(super) fn repeat(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, command: u32) {
+    let node = &hosts.nodes[usize::from(host)];
+    match env.net.now() - node.commands[command as usize].since_ps >= node.limits.refusals_ps {
+        true => hosts.path_failed(env, host, command),
+        false => hosts.retry_on_path(env, host, command),
     }
 }

@@ -160,8 +160,8 @@ impl ArrayPaths {
         paths.multipath.release(chosen.path, chosen.bytes, end);
     }
 
-    /// Takes note that an N_Port can, or can no longer, reach a target port. Returns the hosts whose
-    /// lost login has returned.
+    /// Takes note that an N_Port can, or can no longer, reach a target port. Returns the hosts
+    /// whose lost login has returned.
     pub(super) fn changed(&mut self, now_ps: u64, nport: u16, target: Wwpn, is_up: bool) -> Vec<Option<u16>> {
         let mut returned = Vec::new();
         for (user, paths) in &mut self.of {
