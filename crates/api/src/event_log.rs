@@ -299,7 +299,7 @@ impl EventLog {
     }
 
     /// Returns the events after a sequence number; 0 for all. `on` limits them to one switch of the
-    /// lab, `switches` are the names of the lab's switches, and `seconds` converts a time to
+    /// lab, `switch_name` returns the name of a switch, and `seconds` converts a time to
     /// seconds since the start of the workloads or of the instance.
     pub fn view<'n>(
         &self,

@@ -2,7 +2,7 @@
 
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{EventRow, EventsView, FdmiView, SwitchRow, SwitchView, Table, View};
+use sanloom_api::view::{EventRow, EventsView, FdmiView, PortsView, SwitchRow, SwitchView, Table, View};
 use sanloom_surface::server::{Listen, Server};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
 use sanloom_surface::{Busy, Fabric};
@@ -88,6 +88,9 @@ impl Fabric for Alone {
                     ..Default::default()
                 };
                 Ok(Answer::View(View::new("lab", 1.0, Table::Switch(SwitchView { switches: vec![row] }))))
+            }
+            Request::Show { table: ShowTable::Fabric(Which::Ports), .. } => {
+                Ok(Answer::View(View::new("lab", 1.0, Table::Ports(PortsView { ports: Vec::new() }))))
             }
             Request::Show { table: ShowTable::Fabric(Which::Fdmi), .. } => {
                 Ok(Answer::View(View::new("lab", 1.0, Table::Fdmi(FdmiView::default()))))

@@ -63,6 +63,7 @@ impl Fabric for Handle {
                 let down = |port: &String| EventRow {
                     sequence: 1,
                     severity: Severity::Warning,
+                    switch: port.split(':').next().unwrap_or_default().to_owned(),
                     port: port.clone(),
                     text: "The link is down.".to_owned(),
                     ..EventRow::default()

@@ -248,6 +248,10 @@ const SHAPES: &[(&str, &[&str])] = &[
     ("alidelete a1", &[]),
     ("cfgclear", &[]),
     ("cfgtransabort", &[]),
+    ("errdump --severity critical", &["Version: v9.1.1", ""]),
+    ("errshow --count 0", &["Version: v9.1.1", ""]),
+    ("switchdisable", &[]),
+    ("switchenable", &[]),
     ("help", &["+ * *"]),
     ("exit", &[]),
 ];
