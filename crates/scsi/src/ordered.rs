@@ -257,12 +257,8 @@ mod tests {
         (0..64_u64).for_each(|key| assert_eq!(map.insert(key, ()), None));
         let capacity = map.entries.capacity();
         for key in 64..10_000 {
-            assert_eq!(map.remove(&(key - 1 - key % 64)), Some(()));
-            map.insert(key, ());
-            if map.len() == 64 {
-                continue;
-            }
-            map.insert(key - 64, ());
+            assert_eq!(map.remove(&(key - 64)), Some(()));
+            assert_eq!(map.insert(key, ()), None);
         }
         assert_eq!(map.entries.capacity(), capacity);
     }
