@@ -44,6 +44,7 @@ fn card(out: &mut String, i: usize, finding: &Finding) {
         | FindingKind::NoPath
         | FindingKind::BrokenTrace => "bad",
         FindingKind::CreditLoss
+        | FindingKind::DcbMismatch
         | FindingKind::Stall
         | FindingKind::IsolatedLink
         | FindingKind::LoginsRejected
