@@ -30,9 +30,9 @@ const MAX_COUNTED: usize = 1_024;
 const REMEMBERED: Duration = Duration::from_secs(300);
 /// Maximum number of remembered passwords.
 const MAX_REMEMBERED: usize = 32;
-/// Maximum number of passwords that are hashed or wait for it, once there are [`MAX_FAILURES`] wrong
-/// ones. Each occupies a thread of a server, and the other threads go on to serve clients that have
-/// logged in.
+/// Maximum number of passwords that are hashed or wait for it, once there are [`MAX_FAILURES`]
+/// wrong ones. Each occupies a thread of a server, and the other threads go on to serve clients
+/// that have logged in.
 const MAX_WAITING: usize = super::workers::THREADS - 1;
 /// Longest password that is hashed.
 const MAX_PASSWORD: usize = 1_024;
@@ -146,7 +146,8 @@ pub fn random_text<const N: usize>() -> io::Result<String> {
 }
 
 /// Checks a password in a thread of its own, one after the other. The memory of the hash then
-/// belongs to one pool of the allocator, not to one of each thread that waits. `None` without a thread.
+/// belongs to one pool of the allocator, not to one of each thread that waits. `None` without a
+/// thread.
 fn is_right(password: &str, expected: &str) -> Option<bool> {
     let verify = || Argon2::default().verify_password(password.as_bytes(), expected).is_ok();
     std::thread::scope(|scope| {
