@@ -185,6 +185,7 @@ fn a_share_of_loss_ends_the_link_only_if_nothing_arrives_for_the_time_of_keep_al
 
 /// An idle link sends an LKA after each 200 ms in which it has received nothing, and its peer
 /// accepts it. HLOs of the switches are rarer (20 s).
+#[needs("tshark")]
 #[test]
 fn an_idle_link_sends_keep_alives_and_stays_up() {
     let run = "duration = \"3s\"\nwarmup = \"0s\"";
@@ -197,6 +198,12 @@ fn an_idle_link_sends_keep_alives_and_stays_up() {
     let (asked, accepted) = (lines("FCIP LKA "), lines("FCIP LKA: LS_ACC "));
     // An LKA or its accept begins the time of both ends again.
     assert!((12..=32).contains(&asked) && asked == accepted, "{asked} LKAs, {accepted} accepts");
+    // Wireshark joins the data of all reads with the same OX_ID, so it may not put them together.
+    let options = ["-o", "fc.reassemble:FALSE", "-d", "tcp.port==3225,fcip", "-Y"];
+    let read = |filter: &str| tshark::read_bytes(&written.capture, &[&options[..], &[filter]].concat()).lines().count();
+    // Between the fabric controllers there are no other link services.
+    let of_kind = |r_ctl: u8| read(&format!("fcels && fc.s_id == ff.ff.fd && fc.r_ctl == {r_ctl:#x}"));
+    assert_eq!([read("_ws.malformed"), of_kind(0x22), of_kind(0x23)], [0, asked, accepted]);
 }
 
 #[test]
