@@ -240,6 +240,12 @@ mod tests {
     }
 
     #[test]
+    fn a_lab_that_would_take_minutes_in_ns3_is_a_skip_with_its_remedy() {
+        let started = Ns3::start("no-such-compiler", Nodes::N1024.shape(Fabric::Sansim));
+        assert!(matches!(started, Ok(Err(reason)) if reason.contains("use `--nodes 16`")));
+    }
+
+    #[test]
     fn the_lab_has_the_cables_and_connections_of_the_bench() {
         let lab = describe(Nodes::N16.shape(Fabric::Sansim));
         let count = |word: &str| lab.lines().filter(|line| line.split(' ').next() == Some(word)).count();

@@ -113,7 +113,7 @@ fn ns3_does_the_same_work_and_is_compared() {
 #[needs("ns-3")]
 #[test]
 fn ns3_with_its_tcp_simulates_the_same_lab_as_the_plane_of_ethernet() {
-    let ran = Bench::new("bench-ns3-tcp").run("bench sim --plane ethernet --duration 5ms --runs 1 --json");
+    let ran = Bench::new("bench-ns3-tcp").run("bench sim --plane ethernet --duration 10ms --runs 1 --json");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
     let rate: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let compared = &rate["ns3"];
@@ -140,19 +140,17 @@ fn ns3_with_its_tcp_simulates_the_same_lab_as_the_plane_of_ethernet() {
     let ratio = compared["ratio"]["median"].as_f64().expect("a ratio");
     assert!((ratio - ours / theirs).abs() < 1e-9, "{rate}");
     // One run decides nothing.
-    let ran = Bench::new("bench-ns3-tcp").run("bench sim --plane ethernet --duration 5ms --runs 1");
+    let ran = Bench::new("bench-ns3-tcp").run("bench sim --plane ethernet --duration 10ms --runs 1");
     assert!(ran.stdout.contains("times, wanted at least 20 times: undecided"), "{}", ran.stdout);
 }
 
 #[test]
 fn the_plane_of_ethernet_is_measured_without_ns3_and_gives_the_reason() {
-    let without = "bench sim --plane ethernet --duration 1ms --runs 1 --cxx ./no-such-compiler";
+    let without = "bench sim --plane ethernet --duration 10ms --runs 1 --cxx ./no-such-compiler";
     let rate = numbers(&format!("{without} --json"));
     positive(&rate, &["ios", "packet_hops"]);
     let reason = rate["ns3"]["skipped"].as_str().expect("a reason");
     assert!(reason.contains("./no-such-compiler cannot be run"), "{reason}");
     let ran = Bench::new("bench-no-ns3").run(without);
     assert!(ran.stdout.contains("ns-3                   skipped: the compiler ./no-such-compiler"), "{}", ran.stdout);
-    let large = numbers("bench sim --plane ethernet --nodes 1024 --duration 10us --runs 1 --json");
-    assert!(large["ns3"]["skipped"].as_str().is_some_and(|why| why.contains("--nodes 16")), "{large}");
 }
