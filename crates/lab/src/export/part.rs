@@ -103,12 +103,18 @@ pub fn in_force(
     }
     let own: BTreeSet<&String> =
         zones.iter().chain(database.defined.configs.get(config).into_iter().flatten()).collect();
-    let mut joined = joined_configs(database, effective);
+    let all = configs_in(database, effective);
+    let mut joined = largest(&all);
     let homes = Homes::of(lab);
     let home: Vec<u16> = homes.of_zones(database, &own).into_iter().collect();
     if let [home] = home[..] {
         joined.retain(|(_, zones)| homes.of_zones(database, zones).contains(&home));
-        if joined.is_empty() {
+        // Each configuration that may be in force must be known to be that of another fabric.
+        let is_elsewhere = |zones| {
+            let of_zones = homes.of_zones(database, zones);
+            !of_zones.is_empty() && !of_zones.contains(&home)
+        };
+        if joined.is_empty() && all.iter().all(|(_, zones)| is_elsewhere(zones)) {
             return Ok(None);
         }
     } else {
@@ -138,16 +144,19 @@ pub fn in_force(
     }
 }
 
-/// Configurations with their zones that may be those of `all-fabrics`: all their zones are in
-/// force, and no larger one has all of them.
-fn joined_configs<'d>(
-    database: &'d ZoneDatabase,
-    effective: &EffectiveZones,
-) -> Vec<(&'d String, BTreeSet<&'d String>)> {
+/// A configuration with its zones.
+type Config<'d> = (&'d String, BTreeSet<&'d String>);
+
+/// Configurations all of whose zones are in force, so that `all-fabrics` may have joined them.
+fn configs_in<'d>(database: &'d ZoneDatabase, effective: &EffectiveZones) -> Vec<Config<'d>> {
     let joined: BTreeSet<&String> = effective.zones.iter().map(|zone| &zone.name).collect();
     let all = database.defined.configs.iter().filter(|(name, zones)| *name != ALL_FABRICS && !zones.is_empty());
     let all = all.filter(|(_, zones)| zones.iter().all(|zone| joined.contains(zone)));
-    let all: Vec<(&String, BTreeSet<&String>)> = all.map(|(name, zones)| (name, zones.iter().collect())).collect();
+    all.map(|(name, zones)| (name, zones.iter().collect())).collect()
+}
+
+/// Those of the configurations whose zones are not all in a larger one.
+fn largest<'d>(all: &[Config<'d>]) -> Vec<Config<'d>> {
     let is_largest =
         |zones: &BTreeSet<&String>| !all.iter().any(|(_, other)| other.len() > zones.len() && zones.is_subset(other));
     all.iter().filter(|(_, zones)| is_largest(zones)).cloned().collect()

@@ -66,3 +66,17 @@ fn a_configuration_of_shared_zones_only_is_not_guessed() {
     let problem = found(configs, "both", &[]).unwrap_err();
     assert!(problem.contains("set `effective` in [zoning]"), "{problem}");
 }
+
+/// A configuration in force whose ports do not tell its fabric may be that of the fabric in
+/// question, whose zoning an undo script must not disable.
+#[test]
+fn zoning_is_off_only_if_each_configuration_in_force_is_of_another_fabric() {
+    let configs: &[(&str, &[&str])] = &[
+        ("all-fabrics", &["own_b", "shared"]),
+        ("prod_a", &["shared"]),
+        ("prod_b", &["own_b", "shared"]),
+        ("night_a", &["own_a"]),
+    ];
+    let problem = found(configs, "night_a", &[]).unwrap_err();
+    assert!(problem.contains("set `effective` in [zoning]"), "{problem}");
+}

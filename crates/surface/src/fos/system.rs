@@ -1,6 +1,7 @@
 //! State of the switch as a machine: its control processor, its resources, on and off.
 
 use super::fault::Fault;
+use super::logging;
 use super::ports::{self, Port};
 use super::room::Room;
 use super::tree::Element;
@@ -44,8 +45,8 @@ fn has_line(port: &Port) -> bool {
 }
 
 /// Disables all ports of the switch, or enables those that were disabled so. Ports that an operator
-/// has disabled before stay disabled. Another process may have disabled the switch: if no port is
-/// enabled, and no client of this process has disabled them, all are enabled.
+/// has disabled before stay disabled. If another process has disabled the switch by this, all ports
+/// are enabled: only that process knows which ones it has disabled.
 ///
 /// # Errors
 /// The fabric refuses to change a port. Ports before it have changed; the same request again
@@ -54,7 +55,7 @@ pub fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Result<(), Fault> {
     let switch = room.switch.clone();
     let (_, all) = ports::all(room)?;
     let known = room.shared.disabled().get(&switch).cloned();
-    let is_of_another = enabled && known.is_none() && !all.iter().any(has_line);
+    let is_of_another = enabled && known.is_none() && !all.iter().any(has_line) && logging::was_disabled(room)?;
     let mut done = known.unwrap_or_default();
     if is_of_another {
         done.extend(all.iter().filter(|port| port.disabled()).map(|port| port.number));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -312,11 +312,12 @@ impl Users {
         if let Some(role) = self.lock().recall(&fingerprint) {
             return Ok(role);
         }
-        if password.len() > MAX_PASSWORD {
-            return Err(Refused::Invalid);
-        }
         if self.lock().is_blocked(from) {
             return Err(Refused::TooMany);
+        }
+        if password.len() > MAX_PASSWORD {
+            self.lock().count_failure(from);
+            return Err(Refused::Invalid);
         }
         let place = Waiting::enter(&self.waiting);
         if !place.is_free() && self.lock().is_flooded() {
@@ -345,8 +346,8 @@ impl Users {
         }
     }
 
-    /// As [`check`](Users::check). A wrong password becomes an event of the log. A refusal without
-    /// a hash is none, so the limit of wrong passwords also bounds the events.
+    /// As [`check`](Users::check). A wrong password becomes an event of the log. A refusal of an
+    /// address with too many is none, so the limit of wrong passwords also bounds the events.
     ///
     /// # Errors
     /// As [`check`](Users::check).
@@ -399,6 +400,15 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// What wrong passwords are counted by: an address of IPv4, and the network of 64 bits of IPv6, in
+/// which a client may take any address (RFC 4291, section 2.5.4).
+fn site(from: IpAddr) -> IpAddr {
+    match from.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
+
 impl Guard {
     fn recall(&mut self, fingerprint: &[u8; 32]) -> Option<Role> {
         self.remembered.retain(|entry| entry.at.elapsed() < REMEMBERED);
@@ -420,7 +430,7 @@ impl Guard {
 
     fn is_blocked(&mut self, from: IpAddr) -> bool {
         self.failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
-        self.failures.get(&from).is_some_and(|(_, count)| *count >= MAX_FAILURES)
+        self.failures.get(&site(from)).is_some_and(|(_, count)| *count >= MAX_FAILURES)
     }
 
     /// True if all addresses together have sent as many wrong passwords as one may.
@@ -430,6 +440,7 @@ impl Guard {
     }
 
     fn count_failure(&mut self, from: IpAddr) {
+        let from = site(from);
         if self.failures.len() >= MAX_COUNTED && !self.failures.contains_key(&from) {
             let oldest = self.failures.iter().min_by_key(|(_, (since, _))| *since).map(|(address, _)| *address);
             oldest.map(|address| self.failures.remove(&address));
@@ -501,6 +512,22 @@ mod tests {
         // The password that was right before, and another address.
         assert_eq!(users.check(HERE, "admin", &password), Ok(Role::Administer));
         assert_eq!(users.check("127.0.0.2".parse().unwrap(), "admin", "guess"), Err(Refused::Invalid));
+    }
+
+    #[test]
+    fn long_passwords_and_addresses_of_one_network_count_as_wrong_passwords() {
+        let mut users = Users::new().unwrap();
+        users.set("ada", Role::View, "correct horse").unwrap();
+        let long = "a".repeat(MAX_PASSWORD + 1);
+        for number in 0..MAX_FAILURES {
+            let from = IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(number)));
+            assert_eq!(users.check(from, &format!("u{number}"), &long), Err(Refused::Invalid));
+        }
+        let another = IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | 0xffff));
+        assert_eq!(users.check(another, "ada", &long), Err(Refused::TooMany));
+        assert_eq!(users.check(another, "ada", "correct horse"), Err(Refused::TooMany));
+        let elsewhere = IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96));
+        assert_eq!(users.check(elsewhere, "ada", "correct horse"), Ok(Role::View));
     }
 
     #[test]
