@@ -27,8 +27,12 @@ fn config(role: Role, name: Wwnn) -> TunnelConfig {
 
 /// Both ends of a link that is up.
 fn link() -> [EthernetPort; 2] {
-    let address = free_port().parse().unwrap();
-    let near = Fcip::listen("near", address, config(Role::Listens, Wwnn(1))).unwrap();
+    // Another program may take the port before it is used here.
+    let listen = |_| {
+        let address = free_port().parse().unwrap();
+        Fcip::listen("near", address, config(Role::Listens, Wwnn(1))).ok().map(|near| (address, near))
+    };
+    let (address, near) = (0..10).find_map(listen).expect("a free port");
     let far = Fcip::connect("far", address, config(Role::Connects, Wwnn(2)));
     let mut ports = [near, far].map(|driver| EthernetPort::new("port", Driver::Fcip(Box::new(driver))));
     let is_up = || {

@@ -74,7 +74,7 @@ fn a_write_is_synchronised_before_its_status_where_the_cache_is_off() {
     let ends = format!("dgram:{},{}", instance.path("server1-sw1.peer.sock"), instance.path("server1-sw1.sock"));
     for target in [1, 2] {
         let path = format!("fcoe:50:00:00:00:00:00:00:0{target}/0,wwpn=20:00:52:54:00:00:00:01@{ends}");
-        let line = format!("bench io {path} --size 4K --depth 1 --op write --overwrite --rounds 1 --seconds 0.3");
+        let line = format!("bench io {path} --size 4K --depth 1 --op write --overwrite --rounds 1 --seconds 1.5");
         instance.run(&line).good();
     }
     let trace = stop(&mut instance);
