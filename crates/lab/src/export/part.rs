@@ -155,7 +155,7 @@ fn configs_in<'d>(database: &'d ZoneDatabase, effective: &EffectiveZones) -> Vec
     all.map(|(name, zones)| (name, zones.iter().collect())).collect()
 }
 
-/// Those of the configurations whose zones are not all in a larger one.
+/// Configurations of a list whose zones are not all in a larger one.
 fn largest<'d>(all: &[Config<'d>]) -> Vec<Config<'d>> {
     let is_largest =
         |zones: &BTreeSet<&String>| !all.iter().any(|(_, other)| other.len() > zones.len() && zones.is_subset(other));

@@ -400,8 +400,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// What wrong passwords are counted by: an address of IPv4, and the network of 64 bits of IPv6, in
-/// which a client may take any address (RFC 4291, section 2.5.4).
+/// Key by which wrong passwords are counted: an address of IPv4, and the network of 64 bits of
+/// IPv6, in which a client may take any address (RFC 4291, section 2.5.4).
 fn site(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V4(address) => address.into(),
