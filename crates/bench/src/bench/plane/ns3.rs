@@ -2,7 +2,7 @@
 //!
 //! The program gets the lab as text, so that cables, paths, rates, delays and connections have one
 //! source. Switches of ns-3 do less: no stack of IP, no shared memory, no priorities, no pauses.
-//! The ratio is therefore a lower bound of the difference.
+//! Its hosts do more: each packet has the bytes of its headers.
 
 use super::super::ns3::Program;
 use super::super::ns3::program::Source;

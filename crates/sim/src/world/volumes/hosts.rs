@@ -64,7 +64,8 @@ impl Switch {
             let overlaps = written.start < own.end && own.start < written.end;
             of_host && overlaps && (other.io.unit, other.io.op) == (job.io.unit, IoOp::Write)
         };
-        let writes = job.io.op == IoOp::Write && job.host.is_some();
+        // Virtual disks keep the order of overlapping requests themselves.
+        let writes = job.io.op == IoOp::Write && job.host.is_some() && self.gateway.through.is_some();
         self.recalled_jobs > 0 && writes && self.jobs.values().any(is_orphan)
     }
 
