@@ -11,7 +11,7 @@ use sanloom_wire::{FCtl, Header, fcoe};
 /// moving the payload.
 const HEADROOM: usize = 32;
 /// Maximum frame length in bytes: a full FCoE frame with its tag and a margin (the Open-FCoE slides
-/// uses an MTU of 2500).
+/// use an MTU of 2500).
 pub const MAX_FRAME_BYTES: usize = 2_560;
 const CAPACITY: usize = HEADROOM + MAX_FRAME_BYTES;
 /// Bytes before the data field of an FCoE frame: Ethernet header, FCoE header and frame header.

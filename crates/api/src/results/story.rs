@@ -166,8 +166,8 @@ pub enum FindingKind {
     IoFailures,
     /// A link between switches carries no traffic, because the settings of its ends conflict.
     IsolatedLink,
-    /// The ends of an Ethernet link keep different settings (PFC, ETS), because neither end is
-    /// willing to take over those of the other one.
+    /// The ends of an Ethernet link keep different settings of PFC, because neither end is willing
+    /// to take over those of the other one.
     DcbMismatch,
     /// A switch rejected logins.
     LoginsRejected,

@@ -87,8 +87,9 @@ pub fn traffic(shares: [u8; PRIORITIES]) -> TrafficClasses {
     }
 }
 
-/// Links between switches whose ends differ in the pauses that they obey, or in their shares. A
-/// simulation reports the same links as `check`.
+/// Links between switches whose ends differ in the pauses that they obey. A simulation reports the
+/// same links as `check`. Shares may differ: those of ETS are of one direction, and need no
+/// agreement (IEEE 802.1Qaz: attributes of ETS are asymmetric, those of PFC symmetric).
 pub fn dcb_mismatches(lab: &Lab) -> Vec<DcbMismatch> {
     let mut found = Vec::new();
     for (link, config) in lab.ethernet_links.iter().enumerate() {
@@ -106,22 +107,8 @@ pub fn dcb_mismatches(lab: &Lab) -> Vec<DcbMismatch> {
             );
             found.push(DcbMismatch { link, reason, remedy: "give both switches the same `pfc`" });
         }
-        let has_shares = |switch: &EthernetSwitch| switch.shares != [0; PRIORITIES];
-        if has_shares(one) && has_shares(other) && one.shares != other.shares {
-            let [own, far] = [one, other].map(|switch| shares_in_words(switch.shares));
-            let reason = format!(
-                "the shares of `{name}` are {own} at `{first}` and {far} at `{second}`, so its two directions divide the line differently"
-            );
-            found.push(DcbMismatch { link, reason, remedy: "give both switches the same `ets`" });
-        }
     }
     found
-}
-
-/// Text such as "3 = 50 % and 0 = 50 %".
-fn shares_in_words(shares: [u8; PRIORITIES]) -> String {
-    let with_share = (0..PRIORITIES).rev().filter(|priority| shares[*priority] != 0);
-    with_share.map(|priority| format!("{priority} = {} %", shares[priority])).collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]

@@ -156,8 +156,7 @@ problem_kinds! {
     StarvedLane = "starved-lane",
     /// Advice: the headroom of an Ethernet switch does not cover what arrives after a pause.
     SmallHeadroom = "small-headroom",
-    /// Advice: a priority is lossless at one end of an Ethernet link only, or the shares of its
-    /// ends differ.
+    /// Advice: a priority is lossless at one end of an Ethernet link only.
     PauseMismatch = "pause-mismatch",
     /// Advice: FCoE crosses a switch or adapter that does not treat it as lossless traffic with a
     /// share of its own.

@@ -19,9 +19,11 @@ const ROOM: usize = 128;
 const PRIORITIES: usize = 8;
 /// Queue of frames of MAC control, behind those of the priorities. No pause stops it.
 const CONTROL: usize = PRIORITIES;
-/// Time of a pause quantum: 512 bit times at 10 Gb/s, in ps. The rates of taps and of virtual
-/// machines are not known.
-const QUANTUM_PS: u64 = 51_200;
+/// Lowest speed by which pauses count, in Mb/s: that of the first lines with priority-based flow
+/// control. Virtual machines have no speed, and taps report 10 Mb/s.
+const MIN_MBIT_PER_S: u32 = 10_000;
+/// Longest pause, in quanta.
+const LONGEST_QUANTA: u64 = 65_535;
 /// Bytes that a class of one percent may send in a round of ETS: a batch of the drivers for a class
 /// of half of the port.
 const BYTES_PER_PERCENT: i64 = 1_500;
@@ -70,10 +72,24 @@ pub struct Egress {
     /// Paused priorities as a mask, and the ends of their pauses.
     paused: u8,
     until: [Instant; PRIORITIES],
+    /// Speed of the line in Mb/s, if it is known.
+    pub speed_mbit_per_s: Option<u32>,
     shares: Option<Shares>,
 }
 
 impl Egress {
+    /// Time of pause quanta of 512 bit times each (IEEE 802.3, annex 31B).
+    fn time_of(&self, quanta: u64) -> Span {
+        // 512 bits take 512,000 / speed ns.
+        let speed = self.speed_mbit_per_s.unwrap_or(0).max(MIN_MBIT_PER_S);
+        Span::from_ns((quanta * 512_000).div_ceil(speed.into()))
+    }
+
+    /// Time after which a pause of the longest time is repeated: half of it.
+    pub fn repeats_pause_after(&self) -> Span {
+        self.time_of(LONGEST_QUANTA / 2)
+    }
+
     /// Appends a frame.
     #[inline]
     pub fn push(&mut self, now: Instant, mut frame: FrameBuf) {
@@ -147,7 +163,7 @@ impl Egress {
         let named = pause.named & self.lossless;
         for priority in (0..PRIORITIES).filter(|priority| named & 1 << priority != 0) {
             let quanta = u64::from(pause.quanta[priority]);
-            self.until[priority] = now + Span::from_ns((quanta * QUANTUM_PS).div_ceil(1_000));
+            self.until[priority] = now + self.time_of(quanta);
             match quanta {
                 0 => self.paused &= !(1 << priority),
                 _ => self.paused |= 1 << priority,
@@ -397,6 +413,15 @@ mod tests {
         assert_eq!(egress.expire(at(400), Span::from_ms(500), &mut pool), 0, "its hold time is not over");
         egress.pause(at(5), &PriorityPause::of(1 << 3, false));
         assert_eq!((egress.choose(), egress.len()), (Some(3), 1));
+    }
+
+    #[test]
+    fn a_pause_takes_less_time_on_a_faster_line() {
+        let mut egress = Egress::default();
+        assert_eq!(egress.time_of(LONGEST_QUANTA), Span::from_ns(3_355_392));
+        egress.speed_mbit_per_s = Some(100_000);
+        assert_eq!(egress.time_of(LONGEST_QUANTA), Span::from_ns(335_540));
+        assert_eq!(egress.repeats_pause_after(), Span::from_ns(167_768));
     }
 
     #[test]

@@ -17,8 +17,8 @@ const MTU: u16 = 2_500;
 /// lost, and a command whose response is lost waits for its time-out.
 const TAP_QUEUE_FRAMES: u32 = 16_384;
 /// Kernel receive buffer of a packet socket, in bytes of frames; the kernel doubles it for its own
-/// data. A process that gets no processor for 30 ms finds its frames there. Without CAP_NET_ADMIN
-/// the limit is that of `net.core.rmem_max`.
+/// data. A process that gets no processor for 10 ms finds its frames of 10 Gb/s there. Without
+/// CAP_NET_ADMIN the limit is that of `net.core.rmem_max`.
 const RECEIVE_BUFFER_BYTES: i32 = 16 << 20;
 
 /// Part of the receive buffer at which it is taken to fill up, and from which it no longer is.

@@ -23,7 +23,7 @@ pub use stream::Stream;
 use crate::frame::{FrameBuf, Pool};
 use crate::poll::{Interest, Poller};
 use crate::sys::batch::BATCH;
-use sanloom_scsi::time::{Instant, Span};
+use sanloom_scsi::time::Instant;
 use sanloom_wire::pause::PriorityPause;
 use std::collections::BTreeMap;
 use std::fs;
@@ -139,10 +139,6 @@ pub struct Traffic {
     /// Bytes, Ethernet headers included.
     pub bytes: u64,
 }
-
-/// Time after which the pause of a peer is repeated: half of 65,535 quanta of 512 bit times at 10
-/// Gb/s, the longest pause.
-const REPEAT: Span = Span::from_us(1_655);
 
 /// An Ethernet port.
 #[derive(Debug)]
@@ -307,11 +303,12 @@ impl EthernetPort {
                 }
             }
         }
+        self.egress.speed_mbit_per_s = self.speed_mbit_per_s();
         descriptor(self) != before
     }
 
-    /// Receives at most [`BATCH`] frames into `buffers`. Returns their
-    /// number and a bit mask of frames that were too long.
+    /// Receives at most [`BATCH`] frames into `buffers`. Returns their number and a bit mask of
+    /// frames that were too long.
     ///
     /// # Errors
     /// `WouldBlock` when no frame is available, and errors of the driver.
@@ -412,7 +409,7 @@ impl EthernetPort {
         if !is_due {
             return None;
         }
-        self.repeats_pause = stops.then(|| now + REPEAT);
+        self.repeats_pause = stops.then(|| now + self.egress.repeats_pause_after());
         let is_sent = priorities != 0 && self.has_peer();
         self.pauses_sent += u64::from(is_sent);
         is_sent.then(|| PriorityPause::of(priorities, stops))

@@ -1,10 +1,10 @@
 //! The map of a host: [`HostMap`].
 
-use super::places::Places;
 use super::{Extent, Reply, Request};
 use crate::map::LunBlock;
 use crate::ordered::OrderedMap;
 use crate::time::{Instant, Span};
+use hashlink::LruCache;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Settings of the map of a host.
@@ -66,7 +66,8 @@ enum Fence {
 #[derive(Clone, Debug)]
 pub struct HostMap {
     config: HostConfig,
-    entries: Places,
+    /// Places of extents, the least recently used first.
+    entries: LruCache<Extent, LunBlock>,
     /// Accesses in flight.
     in_flight: OrderedMap<Extent, u32>,
     wanted: OrderedMap<Extent, Wanted>,
@@ -90,8 +91,8 @@ impl HostMap {
     /// Creates an empty map.
     pub fn new(config: HostConfig) -> HostMap {
         HostMap {
+            entries: LruCache::new(config.entries.max(1)),
             config,
-            entries: Places::new(),
             in_flight: OrderedMap::new(),
             wanted: OrderedMap::new(),
             spare: Vec::new(),
@@ -109,7 +110,7 @@ impl HostMap {
     /// otherwise [`HostOutput::Go`] or [`HostOutput::Fail`] follows. [`HostMap::ended`] ends an
     /// access that has a place.
     pub fn access(&mut self, now: Instant, token: u32, extent: Extent) -> Option<LunBlock> {
-        if let Some(place) = self.entries.get(extent) {
+        if let Some(&place) = self.entries.get(&extent) {
             self.begin(extent, 1);
             return Some(place);
         }
@@ -174,7 +175,7 @@ impl HostMap {
         match reply {
             Reply::Grant { extent, place, epoch } => self.granted(extent, place, epoch),
             Reply::Recall { extent, epoch } => {
-                self.entries.remove(extent);
+                self.entries.remove(&extent);
                 self.recalled.insert(extent, epoch);
                 match self.in_flight.contains_key(&extent) {
                     true => _ = self.draining.insert(extent, epoch),
@@ -272,9 +273,6 @@ impl HostMap {
             return;
         }
         self.entries.insert(extent, place);
-        if self.entries.len() > self.config.entries.max(1) {
-            self.entries.remove_oldest();
-        }
         let Some(Wanted { mut tokens, .. }) = self.wanted.remove(&extent) else { return };
         self.begin(extent, tokens.len() as u32);
         self.outputs.extend(tokens.drain(..).map(|(token, _)| HostOutput::Go { token, place }));

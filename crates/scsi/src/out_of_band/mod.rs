@@ -18,7 +18,6 @@
 //! keeps the order between a server and a host.
 
 mod host;
-mod places;
 mod server;
 
 pub use host::{HostConfig, HostMap, HostOutput};

@@ -151,6 +151,8 @@ struct Tunnel {
     count: TunnelCount,
     /// Both ends have the special frame.
     is_up: bool,
+    /// The Ethernet joined both ends at its last change.
+    is_whole: bool,
     /// By the end that receives.
     watches: [Watch; 2],
 }
@@ -200,6 +202,7 @@ impl Fcip {
             directions: [Direction::default(), Direction::default()],
             count: TunnelCount::default(),
             is_up: false,
+            is_whole: true,
             watches: [Watch::default(); 2],
         };
         let tunnels = plans.into_iter().map(tunnel).collect();
@@ -456,10 +459,13 @@ impl Fcip {
         }
     }
 
-    /// Opens another connection of a link that is down, because its Ethernet is whole again.
-    pub fn reopen(&mut self, net: &mut Net, link: u16) {
-        if self.is_up(link) == Some(false) {
-            self.restart(net, self.by_link[&link]);
+    /// Follows a change of Ethernet. A link that is down opens another connection as soon as the
+    /// Ethernet joins its ends again.
+    pub fn follow(&mut self, net: &mut Net, link: u16, is_whole: bool) {
+        let number = self.by_link[&link];
+        let was_whole = std::mem::replace(&mut self.tunnels[number].is_whole, is_whole);
+        if is_whole && !was_whole && !self.tunnels[number].is_up {
+            self.restart(net, number);
         }
     }
 

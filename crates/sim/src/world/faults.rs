@@ -164,7 +164,7 @@ impl World {
     pub(super) fn update_link(&mut self, link: u16) {
         // A link of the lab that is dark at first has its light from its first change on.
         self.dark_links.remove(&link);
-        fip::link_changes(self, link);
+        fip::follow(self, link);
         update_link_state(self, link);
     }
 

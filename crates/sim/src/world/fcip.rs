@@ -3,7 +3,7 @@
 use super::World;
 use super::ethernet::tcp_config;
 use super::faults::update_link_state;
-use super::iscsi;
+use super::{fcoe, iscsi};
 use crate::fcip::{Fcip, TunnelPlan};
 use crate::net::Net;
 use crate::net::ethernet::Packet;
@@ -49,44 +49,40 @@ pub(super) fn holds(world: &World, link: u16) -> bool {
     world.fcip.as_ref().and_then(|fcip| fcip.is_up(link)) == Some(false)
 }
 
-/// Takes all links down, and opens their connections.
+/// Opens the connections of all links.
 pub(super) fn start(world: &mut World) {
-    let Some(fcip) = &world.fcip else { return };
-    let dark = world.lab.dark_links();
-    let links: Vec<u16> = fcip.plans().map(|plan| plan.link).collect();
-    for link in links {
-        world.net.link_down(link);
-        world.downtimes.link_changed(link, false, world.net.now());
-        if dark.contains(&link) {
-            world.dark_links.insert(link);
-        }
-    }
     with(world, Fcip::start);
+    follow(world);
 }
 
 /// Returns whether a connection is not open yet that the Ethernet can carry.
 pub(super) fn is_opening(world: &World) -> bool {
-    let Some(fcip) = &world.fcip else { return false };
-    fcip.plans().any(|plan| fcip.is_up(plan.link) == Some(false) && is_whole(world, plan.interfaces))
+    let Some(fcip) = world.fcip.as_ref().filter(|fcip| fcip.plans().any(|plan| fcip.is_up(plan.link) == Some(false)))
+    else {
+        return false;
+    };
+    let paths = fcoe::paths_without(world, |line| !line.up);
+    paths.iter().any(|path| path.is_joined && fcip.is_up(path.link) == Some(false))
 }
 
-/// Returns whether both interfaces have light, and links that are up join them.
-fn is_whole(world: &World, interfaces: [u16; 2]) -> bool {
-    let ethernet = &world.net.ethernet;
-    interfaces.into_iter().all(|interface| ethernet.has_light(interface)) && ethernet.joins(interfaces)
-}
-
-/// Follows a change of Ethernet: a link ends at once when an interface at its end goes dark. If its
-/// Ethernet is whole again, its gateways connect at once.
+/// Follows a change of Ethernet: a link ends at once when an interface at its end goes dark. When
+/// its Ethernet is whole again, its gateways connect at once. A cable that loses every frame of a
+/// direction is broken as well.
 pub(super) fn follow(world: &mut World) {
-    let Some(fcip) = &world.fcip else { return };
-    let plans: Vec<(u16, [u16; 2])> = fcip.plans().map(|plan| (plan.link, plan.interfaces)).collect();
-    for (link, interfaces) in plans {
-        if !interfaces.into_iter().all(|interface| world.net.ethernet.has_light(interface)) {
-            with(world, |fcip, net| fcip.end(net, link));
-        } else if is_whole(world, interfaces) {
-            with(world, |fcip, net| fcip.reopen(net, link));
+    if world.fcip.is_none() {
+        return;
+    }
+    for path in fcoe::paths_without(world, |line| !line.up || line.errors.loses_all()) {
+        if path.config.fcip.is_none() {
+            continue;
         }
+        let has_light = path.interfaces.into_iter().all(|interface| world.net.ethernet.has_light(interface));
+        with(world, |fcip, net| {
+            if !has_light {
+                fcip.end(net, path.link);
+            }
+            fcip.follow(net, path.link, path.is_joined);
+        });
     }
 }
 

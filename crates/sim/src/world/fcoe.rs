@@ -2,14 +2,14 @@
 
 use super::World;
 use super::{fcip, fip};
-use crate::net::ethernet::EthernetPlane;
+use crate::net::ethernet::{EthernetPlane, Line};
 use crate::net::fcoe::{FcoeLanePlan, FcoePlan};
 use crate::net::line::ByteTime;
 use crate::net::{End, Lane};
 use sanloom_fc::config::{
     EthernetRate, FCIP_OVERHEAD_BYTES, FCOE_OVERHEAD_BYTES, FCOE_QUEUE_FRAMES, Link, TAG_BYTES, VirtualLink,
 };
-use sanloom_fc::san::{FcoePath, Lab, fcoe_paths};
+use sanloom_fc::san::{FcoePath, Lab, fcoe_paths, fcoe_paths_without};
 use std::collections::BTreeMap;
 
 /// Returns the lane of a virtual link at the rate of the Ethernet port of its sender. Its credits
@@ -68,6 +68,13 @@ pub(super) fn disable_pauses(lab: &Lab, plane: &mut EthernetPlane) {
             plane.ignore_pauses(2 * interface.link as u32 + u32::from(interface.side), 1 << path.config.priority);
         }
     }
+}
+
+/// Returns the paths of the virtual links, which broken lines of Ethernet do not join.
+pub(super) fn paths_without(world: &World, is_broken: impl Fn(&Line) -> bool) -> Vec<FcoePath> {
+    let links = (0..).zip(world.net.ethernet.lines().chunks(2));
+    let broken = links.filter(|(_, lines)| lines.iter().any(&is_broken)).map(|(link, _)| link).collect();
+    fcoe_paths_without(&world.lab, &broken)
 }
 
 /// Follows a change of Ethernet at the virtual links over it.

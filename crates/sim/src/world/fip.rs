@@ -2,6 +2,7 @@
 
 use super::World;
 use super::faults::update_link_state;
+use super::fcoe;
 use crate::fip::{Due, EndPlan, Fip, FipPlan};
 use crate::net::ethernet::Packet;
 use crate::net::{End, Net};
@@ -17,9 +18,6 @@ pub(super) fn is_used(lab: &Lab) -> bool {
 /// Returns the virtual links of a lab without light, which use a timer of the network; `None`
 /// without any.
 pub(super) fn new(lab: &Lab, timer: u32) -> Option<Box<Fip>> {
-    if !is_used(lab) {
-        return None;
-    }
     let vlans = lab.vlan_numbers();
     let paths = fcoe_paths(lab).into_iter().filter(|path| path.config.fcip.is_none());
     let plans: Vec<FipPlan> = paths
@@ -54,28 +52,13 @@ pub(super) fn holds(world: &World, link: u16) -> bool {
     world.fip.as_ref().and_then(|fip| fip.is_up(link)) == Some(false)
 }
 
-/// Takes all virtual links down, and begins discovery on those that are not dark.
-pub(super) fn start(world: &mut World) {
-    let Some(fip) = &world.fip else { return };
-    let dark = world.lab.dark_links();
-    let links: Vec<u16> = fip.plans().map(|plan| plan.link).collect();
-    for link in links {
-        world.net.link_down(link);
-        world.downtimes.link_changed(link, false, world.net.now());
-        if dark.contains(&link) {
-            world.dark_links.insert(link);
-        }
-    }
-    follow_all(world);
-}
-
 /// Returns whether a virtual link is down whose ends the Ethernet joins, so that it will come up.
 pub(super) fn is_discovering(world: &World) -> bool {
-    let Some(fip) = &world.fip else { return false };
-    fip.plans().any(|plan| {
-        fip.is_up(plan.link) == Some(false)
-            && [0, 1].into_iter().all(|end| has_light(world, plan.link, plan.ends[end].interface, end))
-            && world.net.ethernet.joins(plan.ends.map(|end| end.interface))
+    let is_down = |fip: &&Box<Fip>| fip.plans().any(|plan| fip.is_up(plan.link) == Some(false));
+    let Some(fip) = world.fip.as_ref().filter(is_down) else { return false };
+    fcoe::paths_without(world, |line| !line.up).into_iter().any(|path| {
+        let has_light = |end: usize| has_light(world, path.link, path.interfaces[end], end);
+        fip.is_up(path.link) == Some(false) && path.is_joined && has_light(0) && has_light(1)
     })
 }
 
@@ -93,18 +76,12 @@ fn has_light(world: &World, link: u16, interface: u16, end: usize) -> bool {
     runs && !is_held && world.net.ethernet.has_light(interface)
 }
 
-/// Passes the light at the ends of a link to FIP.
-fn follow(world: &mut World, link: u16) {
+/// Passes the light at the ends of a link to FIP. A fault or a change of the link, or of a switch at
+/// its end, may have changed it.
+pub(super) fn follow(world: &mut World, link: u16) {
     let Some(plan) = world.fip.as_ref().and_then(|fip| fip.plan(link)).copied() else { return };
     let light = [0, 1].map(|end| has_light(world, link, plan.ends[end].interface, end));
     with(world, |fip, net| fip.set_light(net, link, light));
-}
-
-/// Follows a fault or a change of a link, or of a switch at its end.
-pub(super) fn link_changes(world: &mut World, link: u16) {
-    if controls(world, link) {
-        follow(world, link);
-    }
 }
 
 /// Follows the light of all interfaces.

@@ -190,7 +190,7 @@ pub struct World {
     /// Faults of Ethernet.
     pub ethernet_faults: PlaneFaults,
     pub infiniband_faults: PlaneFaults,
-    /// Virtual links that a change of the lab brings up.
+    /// Links that are dark until a change of the lab brings them up.
     dark_links: BTreeSet<u16>,
     quality: Quality,
     pub loops: Loops,
@@ -339,12 +339,10 @@ impl World {
     /// discovered their storage. Login is complete if no control frame was sent for a while and no
     /// frame is in flight. A time limit applies to labs in which a login never succeeds.
     pub fn log_in(&mut self) {
-        let dark = self.lab.dark_links();
+        self.dark_links = self.lab.dark_links();
         for link in 0..self.lab.links.len() as u16 {
-            if fip::controls(self, link) || fcip::controls(self, link) {
-                continue;
-            }
-            if dark.contains(&link) {
+            let is_virtual = fip::controls(self, link) || fcip::controls(self, link);
+            if is_virtual || self.dark_links.contains(&link) {
                 self.net.link_down(link);
                 self.downtimes.link_changed(link, false, self.net.now());
             } else {
@@ -352,7 +350,7 @@ impl World {
             }
         }
         lldp::follow(self);
-        fip::start(self);
+        fip::follow_all(self);
         self.create_machines_without_start();
         fcip::start(self);
         iscsi::start(self);

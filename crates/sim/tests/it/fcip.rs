@@ -183,6 +183,24 @@ fn a_share_of_loss_ends_the_link_only_if_nothing_arrives_for_the_time_of_keep_al
     }
 }
 
+/// A handshake over 100 ms of round trip goes on while another cable fails again and again.
+#[test]
+fn faults_of_another_cable_do_not_hold_up_a_connection() {
+    let flapping = (0..40).map(|turn| {
+        let at_ms = 1_000 + 150 * turn;
+        format!("[[fault]]\nkind = \"link-down\"\nlink = \"other-lan\"\nat = \"{at_ms}ms\"\nfor = \"75ms\"\n")
+    });
+    let broken = "[[fault]]\nkind = \"link-down\"\nlink = \"wan\"\nat = \"1s\"\nfor = \"100ms\"\n";
+    let other = "[ethernet_switch.lan]\n[host.other]\n[[link]]\nname = \"other-lan\"\nfrom = \"other\"\nto = \"lan\"\n\
+        rate = \"1GbE\"\n";
+    let run = "duration = \"7s\"\nwarmup = \"100ms\"";
+    let more = format!("{FEW}\n{other}{broken}{}", flapping.collect::<String>());
+    let lab = labs::lab(&text(10_000, "", run, &more).replace("keep_alive = \"200ms\"", "keep_alive = \"1s\""));
+    let results = labs::run(&lab);
+    let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+    assert!(tunnel.down_s > 0.1 && tunnel.down_s < 1.0, "{} s", tunnel.down_s);
+}
+
 /// An idle link sends an LKA after each 200 ms in which it has received nothing, and its peer
 /// accepts it. HLOs of the switches are rarer (20 s).
 #[needs("tshark")]

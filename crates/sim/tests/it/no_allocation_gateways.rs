@@ -1,7 +1,6 @@
 //! Commands of gateways allocate nothing once a run is warm.
 
 use crate::labs;
-use sanloom_sim::world::World;
 
 /// A host that reaches an array of Fibre Channel through a gateway.
 fn lab(transport: &str, grain: &str, read_share: &str) -> String {
@@ -49,17 +48,9 @@ fn a_request_through_a_gateway_needs_no_allocation() {
         for grain in ["command", "pdu", "frame"] {
             for read_share in ["1.0", "0.0"] {
                 let text = lab(transport, grain, read_share);
-                let mut world = World::new(labs::lab(&text));
-                world.log_in();
-                world.start();
-                let done = |world: &World| world.hosts.nodes[0].measured.ios.iter().sum::<u64>();
-                world.run_until(world.start_ps + 200_000_000_000);
-                let before = done(&world);
-                // Counts this thread alone: other tests run beside it.
-                let counted = allocation_counter::measure(|| world.run_until(world.start_ps + 400_000_000_000));
-                let ios = done(&world) - before;
+                let (ios, allocations) = labs::allocations(&text, [200, 400]);
                 assert!(ios > 500, "{transport} by {grain}, reads {read_share}: {ios} requests");
-                found.push((transport, grain, read_share, counted.count_total));
+                found.push((transport, grain, read_share, allocations));
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Requests over the planes allocate nothing once a run is warm.
 
 use crate::labs;
-use sanloom_sim::world::World;
 
 /// Reads and writes, more in flight than a node of a tree of the standard library holds.
 const LOAD: &str = "depth = 32\nread_share = 0.5\nsize = \"64KiB\"\n";
@@ -137,17 +136,9 @@ fn a_warm_run_of_each_plane_allocates_nothing() {
     ];
     let mut found = Vec::new();
     for (name, text) in cases {
-        let mut world = World::new(labs::lab(&text));
-        world.log_in();
-        world.start();
-        let done = |world: &World| world.hosts.nodes[0].measured.ios.iter().sum::<u64>();
-        world.run_until(world.start_ps + 600_000_000_000);
-        let before = done(&world);
-        // Counts this thread alone: other tests run beside it.
-        let counted = allocation_counter::measure(|| world.run_until(world.start_ps + 1_000_000_000_000));
-        let ios = done(&world) - before;
+        let (ios, allocations) = labs::allocations(&text, [600, 1_000]);
         assert!(ios > 2_000, "{name}: {ios} requests");
-        found.push((name, ios, counted.count_total));
+        found.push((name, ios, allocations));
     }
     assert!(found.iter().all(|case| case.2 <= MOST), "{found:#?}");
 }

@@ -1,5 +1,4 @@
-//! `fcping`: ECHO to a port (FC-LS), through a host that is logged in (the Open-FCoE slides,
-//! Open-FCoE).
+//! `fcping`: ECHO to a port (FC-LS), through a host that is logged in (the Open-FCoE slides).
 
 use super::fcnsq::query_name;
 use super::{RunFolder, ask, fc_id, hex, print_json};

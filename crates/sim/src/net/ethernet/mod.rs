@@ -279,14 +279,6 @@ impl EthernetPlane {
         self.interface_tx.get(usize::from(interface)).is_some_and(|line| self.lines[*line as usize].up)
     }
 
-    /// Returns whether links that are up lead from one interface to the other one, in any VLAN.
-    pub(crate) fn joins(&self, [from, to]: [u16; 2]) -> bool {
-        match self.lines[self.interface_tx[usize::from(from)] as usize].to {
-            Station::Switch { switch, .. } => self.routes.port(switch, to, 0).is_some(),
-            Station::Interface(other) => other == to,
-        }
-    }
-
     /// Returns the memory of a switch.
     pub fn memory(&self, switch: u16) -> &Memory {
         &self.switches[usize::from(switch)].memory

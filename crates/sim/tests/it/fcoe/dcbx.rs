@@ -94,8 +94,9 @@ fn a_mismatch_between_switches_is_a_finding_and_a_warning() {
     for (other, expected) in [
         (equal, 0),
         ("pfc = 4\nets = { 3 = 50, 0 = 50 }", 1),
-        ("pfc = 3\nets = { 3 = 40, 0 = 60 }", 1),
-        ("ets = { 3 = 40, 0 = 60 }", 2),
+        // Shares are those of one direction, so they may differ.
+        ("pfc = 3\nets = { 3 = 40, 0 = 60 }", 0),
+        ("ets = { 3 = 40, 0 = 60 }", 1),
         ("pfc = 3", 0),
     ] {
         let more = format!(
@@ -112,7 +113,7 @@ fn a_mismatch_between_switches_is_a_finding_and_a_warning() {
         let results = labs::run(&Arc::new(lab));
         let findings = results.findings.iter().filter(|finding| finding.kind == FindingKind::DcbMismatch);
         let culprits: Vec<&str> = findings.filter_map(|finding| finding.culprit.as_deref()).collect();
-        assert_eq!((warned, culprits), (expected.min(1), vec!["trunk"; expected]), "{other}");
+        assert_eq!((warned, culprits), (expected, vec!["trunk"; expected]), "{other}");
     }
 }
 
@@ -133,7 +134,6 @@ fn tshark_reads_the_tlvs_of_dcbx() {
     assert_eq!(rows, [row("server"), row("tor")]);
     let details = tshark::read_bytes(&file, &["-Y", "lldp", "-V"]);
     for part in ["Priority Flow Control", "ETS Configuration", "ETS Recommendation", "Application Protocol"] {
-        let found = details.lines().any(|line| line.contains(part.split(' ').next().unwrap_or(part)));
-        assert!(found, "no {part} in\n{details}");
+        assert!(details.contains(part), "no {part} in\n{details}");
     }
 }

@@ -114,3 +114,18 @@ pub fn check(finished: &Finished) {
 pub fn mb_per_s(results: &Results) -> f64 {
     results.totals.io.throughput_bytes_per_s / 1e6
 }
+
+/// Runs a lab. Returns the requests of its first host and the allocations of this thread between
+/// two times after the start, in milliseconds.
+pub fn allocations(text: &str, [from_ms, until_ms]: [u64; 2]) -> (u64, u64) {
+    const MS: u64 = 1_000_000_000;
+    let mut world = World::new(lab(text));
+    world.log_in();
+    world.start();
+    let done = |world: &World| world.hosts.nodes[0].measured.ios.iter().sum::<u64>();
+    world.run_until(world.start_ps + from_ms * MS);
+    let before = done(&world);
+    // Counts this thread alone: other tests run beside it.
+    let counted = allocation_counter::measure(|| world.run_until(world.start_ps + until_ms * MS));
+    (done(&world) - before, counted.count_total)
+}
