@@ -54,8 +54,8 @@ pub(super) fn holds(world: &World, link: u16) -> bool {
 
 /// Returns whether a virtual link is down whose ends the Ethernet joins, so that it will come up.
 pub(super) fn is_discovering(world: &World) -> bool {
-    let is_down = |fip: &&Box<Fip>| fip.plans().any(|plan| fip.is_up(plan.link) == Some(false));
-    let Some(fip) = world.fip.as_ref().filter(is_down) else { return false };
+    let is_down = |fip: &&Fip| fip.plans().any(|plan| fip.is_up(plan.link) == Some(false));
+    let Some(fip) = world.fip.as_deref().filter(is_down) else { return false };
     fcoe::paths_without(world, |line| !line.up).into_iter().any(|path| {
         let has_light = |end: usize| has_light(world, path.link, path.interfaces[end], end);
         fip.is_up(path.link) == Some(false) && path.is_joined && has_light(0) && has_light(1)
@@ -76,8 +76,8 @@ fn has_light(world: &World, link: u16, interface: u16, end: usize) -> bool {
     runs && !is_held && world.net.ethernet.has_light(interface)
 }
 
-/// Passes the light at the ends of a link to FIP. A fault or a change of the link, or of a switch at
-/// its end, may have changed it.
+/// Passes the light at the ends of a link to FIP. A fault or a change of the link, or of a switch
+/// at its end, may have changed it.
 pub(super) fn follow(world: &mut World, link: u16) {
     let Some(plan) = world.fip.as_ref().and_then(|fip| fip.plan(link)).copied() else { return };
     let light = [0, 1].map(|end| has_light(world, link, plan.ends[end].interface, end));
