@@ -110,6 +110,19 @@ impl Device {
         self.update_plain();
     }
 
+    /// Records the loss of an I_T nexus for every unit that a nexus sees, because the nexus before
+    /// it with the storage behind the device was lost (SAM-5, 6.3.4). A device without unit
+    /// attentions of its own reports it as well.
+    pub fn report_nexus_loss(&mut self, nexus: NexusId) {
+        if self.initiator(nexus).is_none() {
+            return;
+        }
+        for unit in (0..self.units.len() as u16).filter(|&unit| self.sees(nexus, unit)).collect::<Vec<_>>() {
+            self.attentions.record(unit, nexus, SenseCode::I_T_NEXUS_LOSS);
+        }
+        self.update_plain();
+    }
+
     /// Number of unit attentions that were reported to initiators.
     pub fn reported_attentions(&self) -> u64 {
         self.attentions.reported

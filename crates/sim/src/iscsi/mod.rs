@@ -64,7 +64,7 @@ use sanloom_fc::fcp::initiator::Outcome;
 use sanloom_scsi::iscsi::forward::Forward;
 use sanloom_scsi::iscsi::initiator::Command;
 use sanloom_scsi::iscsi::target::Directory;
-use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
+use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, NexusId, Notice};
 use sanloom_scsi::time::Instant;
 use sanloom_transport::tcp::{Connection, Segment};
 use sanloom_wire::iscsi::Bhs;
@@ -86,11 +86,11 @@ pub trait Around {
     /// Ends block I/O early whose task has ended.
     fn recall(&mut self, _net: &mut Net, _storage: u16, _owner: u16, _tag: IoTag) {}
     /// Takes note of a new session or channel of a host.
-    fn session_began(&mut self, _net: &mut Net, _storage: u16, _host: u16) {}
-    /// Takes note of the end of a session or channel of a host.
-    fn session_ended(&mut self, _net: &mut Net, _storage: u16, _host: u16) {}
+    fn session_began(&mut self, _net: &mut Net, _storage: u16, _host: u16, _nexus: NexusId) {}
+    /// Takes note of the end of a session or channel of a host, before its nexus ends.
+    fn session_ended(&mut self, _net: &mut Net, _storage: u16, _host: u16, _nexus: NexusId) {}
     /// Returns whether a host may log in to a storage system now.
-    fn admits(&self, _storage: u16, _host: u16) -> bool {
+    fn admits(&mut self, _net: &mut Net, _storage: u16, _host: u16) -> bool {
         true
     }
     /// Gives the adapter of a host a PDU from a storage system. Returns the time in ps at which it

@@ -94,10 +94,7 @@ pub(super) fn connected(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
         challenge: [0; 16],
         timeout: LOGIN_TIME,
     };
-    let mut login = Login::new(cx.now(), config);
-    if host_of(iscsi, end).is_some_and(|host| !cx.around.admits(storage, host)) {
-        login.set_unavailable();
-    }
+    let login = Login::new(cx.now(), config);
     iscsi.ends[end as usize].machine = Machine::TargetLogin(Box::new(login));
 }
 
@@ -134,9 +131,15 @@ pub(super) fn timeout(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
 
 fn log_in(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, input: login::Input) {
     let (storage, _) = portal(iscsi, end);
+    // A gateway may lose its last path while a login is in progress, so each request is judged.
+    let is_request = matches!(input, login::Input::Pdu { .. });
+    let is_refused = host_of(iscsi, end).is_some_and(|host| is_request && !cx.around.admits(cx.net, storage, host));
     let Some(Some(system)) = iscsi.systems.get_mut(usize::from(storage)) else { return };
     let state = &mut iscsi.ends[end as usize];
     let Machine::TargetLogin(login) = &mut state.machine else { return };
+    if is_refused {
+        login.set_unavailable();
+    }
     login.handle(cx.now(), input, &mut system.directory);
     let mut established = None;
     let mut sent = Vec::new();
@@ -168,9 +171,10 @@ fn begin(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, established: Established)
     let now = cx.now();
     let device = Some((port, cx.around.device(storage)));
     let session = Session::new(now, established, node, limits, device);
+    let nexus = session.nexus();
     state.machine = Machine::Target(Box::new(session));
-    if let Some(host) = host_of(iscsi, end) {
-        cx.around.session_began(cx.net, storage, host);
+    if let Some((host, nexus)) = host_of(iscsi, end).zip(nexus) {
+        cx.around.session_began(cx.net, storage, host, nexus);
     }
     forward::begin(iscsi, cx, end);
 }
@@ -375,14 +379,15 @@ pub(super) fn lost(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, machine: Machin
     let Machine::Target(mut session) = machine else { return };
     forward::host_lost(iscsi, cx, end);
     let (storage, _) = portal(iscsi, end);
+    let nexus = session.nexus();
+    if let Some((host, nexus)) = host_of(iscsi, end).zip(nexus) {
+        cx.around.session_ended(cx.net, storage, host, nexus);
+    }
     session.close(Some(cx.around.device(storage)));
     while let Some(output) = session.poll_output() {
         if let Output::Cancel(tag) | Output::Recall(tag) = output {
             cancel(iscsi, cx, end, storage, tag);
         }
-    }
-    if let Some(host) = host_of(iscsi, end) {
-        cx.around.session_ended(cx.net, storage, host);
     }
     let (slot, ios) = (iscsi.ends[end as usize].slot, iscsi.ends[end as usize].ios);
     if let Some(system) = system(iscsi, storage) {

@@ -55,7 +55,7 @@ pub(super) fn unit(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, unit: Iu) {
         let others: Vec<u32> = connections(srp, storage).into_iter().filter(of_ports).collect();
         others.into_iter().for_each(|other| end(srp, cx, other));
         let host = srp.channels[channel as usize].plan.host;
-        let is_admitted = cx.around.admits(storage, host);
+        let is_admitted = cx.around.admits(cx.net, storage, host);
         let state = &mut srp.connections[connection as usize];
         if let Some(target) = &mut state.target
             && !state.is_logged_in
@@ -63,7 +63,7 @@ pub(super) fn unit(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, unit: Iu) {
             match is_admitted {
                 true => {
                     state.is_logged_in = true;
-                    cx.around.session_began(cx.net, storage, host);
+                    cx.around.session_began(cx.net, storage, host, target.nexus);
                 }
                 false => target.machine.set_unavailable(),
             }
@@ -180,11 +180,11 @@ fn input(srp: &mut Srp, cx: &mut Cx<'_>, connection: u32, input: Input) {
                 let logs_out = state.logs_out;
                 state.leaving.retain(|part| logs_out && matches!(part, Leaving::Unit(_)));
                 state.arriving.iter_mut().for_each(|pull| pull.tag = None);
-                cx.around.device(storage).disconnect(nexus);
                 if std::mem::take(&mut state.is_logged_in) {
                     let host = srp.channels[state.channel as usize].plan.host;
-                    cx.around.session_ended(cx.net, storage, host);
+                    cx.around.session_ended(cx.net, storage, host, nexus);
                 }
+                cx.around.device(storage).disconnect(nexus);
                 if !logs_out {
                     srp.pairs.close(2 * connection + 1);
                 }

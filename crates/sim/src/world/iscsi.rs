@@ -20,7 +20,7 @@ use sanloom_fc::san::{IpPaths, IpWay, IscsiPaths, Lab, is_gateway};
 use sanloom_scsi::iscsi::initiator::{LoginConfig, SessionConfig};
 use sanloom_scsi::iscsi::parameters::Offers;
 use sanloom_scsi::iscsi::target::{Access, Limits, Node, Portal, Target};
-use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, Notice};
+use sanloom_scsi::scsi::{Device, Io, IoStatus, IoTag, NexusId, Notice};
 use sanloom_scsi::time::Span;
 use std::sync::Arc;
 
@@ -337,20 +337,24 @@ impl Around for Parts<'_> {
         }
     }
 
-    fn session_began(&mut self, net: &mut Net, storage: u16, host: u16) {
-        if let Some(switches) = &mut self.switches {
-            switches.session_began(net, storage, host);
+    fn session_began(&mut self, net: &mut Net, storage: u16, host: u16, nexus: NexusId) {
+        let device = &self.storage.systems[usize::from(storage)].device;
+        if let Some(switches) = &mut self.switches
+            && let Some(initiator) = device.initiator(nexus)
+        {
+            switches.session_began(net, (storage, host), (nexus, initiator));
         }
     }
 
-    fn session_ended(&mut self, net: &mut Net, storage: u16, host: u16) {
+    fn session_ended(&mut self, net: &mut Net, storage: u16, host: u16, nexus: NexusId) {
         if let Some(switches) = &mut self.switches {
-            switches.session_ended(net, storage, host);
+            let initiator = self.storage.systems[usize::from(storage)].device.initiator(nexus).cloned();
+            switches.session_ended(net, (storage, host), initiator);
         }
     }
 
-    fn admits(&self, storage: u16, host: u16) -> bool {
-        self.switches.as_ref().is_none_or(|switches| switches.admits(storage, host))
+    fn admits(&mut self, net: &mut Net, storage: u16, host: u16) -> bool {
+        self.switches.as_mut().is_none_or(|switches| switches.admits(net, storage, host))
     }
 
     fn handle(&mut self, host: u16, now_ps: u64, interface: u16, storage: u16, bytes: u64) -> u64 {

@@ -239,13 +239,64 @@ fn sessions_end_when_no_path_returns_in_time_and_begin_again_with_a_path() {
             assert_eq!(results.conservation.commands_failed, 0, "{case}");
             assert_eq!(results.conservation.commands_in_flight, 0, "{case}");
             assert_eq!(found.ended_sessions, 2, "{case}");
-            // The N_Ports stay, because only they see the return of the array.
-            assert_eq!((found.logouts, of(&sent, "LOGO").len()), (0, 0), "{case}");
-            assert_eq!(found.unit_attentions, 0, "no nexus has lived through it: {case}");
+            // The N_Ports of the hosts log out, and in again when a login of their host is refused,
+            // because only they see the return of the array.
+            let own = if mode == TRANSPARENT { 2 } else { 0 };
+            let logouts = of(&sent, "LOGO");
+            assert_eq!((found.logouts, logouts.len()), (own, own as usize), "{case}");
+            assert!(logouts.iter().all(|seen| seen.d_id == FcId::F_PORT && (3_000..3_500).contains(&seen.at_ms)));
+            let logins = of(&sent, "FDISC");
+            assert_eq!(logins.len(), own as usize, "{case}");
+            assert!(logins.iter().all(|seen| (4_500..6_000).contains(&seen.at_ms)), "{case}");
+            // The nexus before was lost, which the next one of each host learns.
+            assert_eq!(found.unit_attentions, 2, "{case}");
             for host in results.hosts.iter().filter(|host| host.name.starts_with("server")) {
                 let outage_s = host.longest_stall_s;
                 assert!((10.0..14.0).contains(&outage_s), "{outage_s} s, {case}");
             }
+        }
+    }
+}
+
+/// A login takes several round trips on a long line. No session begins if the path behind is given
+/// up meanwhile, whatever part of the login is in progress.
+#[test]
+fn a_login_in_progress_when_the_last_path_is_given_up_is_refused() {
+    let run = "duration = \"10s\"\nstop_issuing = \"7s\"";
+    for mode in [TRANSPARENT, PROXY] {
+        let mut ended = Vec::new();
+        for lost_ms in (5_000..6_700).step_by(50) {
+            let lost = format!("[[fault]]\nkind = \"link-down\"\nlink = \"array\"\nat = \"{lost_ms}ms\"\n");
+            let faults = format!("{}{lost}", down("array", "1s", "3900ms"));
+            let text = lab(false, &format!("{mode}, path_timeout = \"100ms\""), PATIENT, run, &faults);
+            let text = text.replace("rate = \"10GbE\"", "rate = \"10GbE\"\nlength = \"10000km\"");
+            let results = labs::run(&labs::lab(&text));
+            let states: Vec<&str> = results.iscsi_sessions.iter().map(|session| session.state.as_str()).collect();
+            assert_eq!(states, ["down", "down"], "{mode}, lost after {lost_ms} ms: {:?}", gateway(&results));
+            ended.push(gateway(&results).ended_sessions);
+        }
+        // The first logins arrive after the loss, and the last ones have ended before.
+        assert_eq!((ended.first(), ended.last()), (Some(&2), Some(&4)), "{mode}: {ended:?}");
+    }
+}
+
+/// A host without a session at the loss or at the return of the path behind receives the unit
+/// attention in its next nexus, once.
+#[test]
+fn a_nexus_that_follows_one_before_the_loss_begins_with_one_unit_attention() {
+    let run = "duration = \"150s\"\nstop_issuing = \"100s\"";
+    // `server1` is lost for some time, and the path behind for 300 ms within it.
+    for (is_srp, lost, at) in [(false, "80s", "75s"), (true, "40s", "35s")] {
+        for mode in [TRANSPARENT, PROXY] {
+            let faults = format!("{}{}", down("front1", "1010ms", lost), down("array", at, "300ms"));
+            let text = lab(is_srp, mode, &format!("{PATIENT}\nretries = 20"), run, &faults);
+            let text = if is_srp { queueing(&text) } else { writing(&text) };
+            let results = labs::run(&labs::lab(&text));
+            let found = gateway(&results);
+            let case = format!("SRP {is_srp}, {mode}: {found:?} {:?}", results.conservation);
+            assert_eq!(results.conservation.commands_failed, 0, "{case}");
+            assert_eq!(results.conservation.commands_in_flight, 0, "{case}");
+            assert_eq!(found.unit_attentions, 2, "{case}");
         }
     }
 }

@@ -7,9 +7,10 @@ use crate::net::Net;
 use crate::world::{World, iscsi, srp};
 use sanloom_fc::config::{GatewayMode, InfinibandNode};
 use sanloom_fc::san::{Lab, srp_port};
-use sanloom_scsi::scsi::{InitiatorName, IoOp};
+use sanloom_scsi::scsi::{InitiatorName, IoOp, NexusId};
 use sanloom_wire::scsi::transport_id::TransportId;
 use sanloom_wire::sense::SenseCode;
+use std::collections::BTreeMap;
 
 /// Order of a gateway to the world around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +23,13 @@ pub(in crate::world) enum GatewayOrder {
     EndSessions { storage: u16, host: Option<u16> },
     /// Report a unit attention to the nexuses of a host; `None`: of all hosts.
     Attention { storage: u16, host: Option<u16>, code: SenseCode },
+    /// Report the loss of the nexus before it to a new nexus.
+    NexusLoss { storage: u16, nexus: NexusId },
 }
+
+/// Time for which the virtual N_Port of a host whose login was refused waits for its path at least,
+/// in ps: longer than a host waits from a login without an answer to the next one.
+const MIN_WAIT_PS: u64 = 20_000_000_000_000;
 
 /// Progress of the logout of a virtual N_Port.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -42,8 +49,42 @@ pub(super) struct OwnHost {
     /// Sessions and channels.
     sessions: u32,
     stage: Stage,
-    /// True if the gateway has ended the sessions, until the next one begins.
-    is_ended: bool,
+    /// Time up to which its virtual N_Port waits for a path without a session, because the gateway
+    /// has refused a login, in ps.
+    waits_until_ps: u64,
+}
+
+/// Losses of nexuses of hosts with the storage behind a gateway.
+///
+/// The loss of an I_T nexus establishes a unit attention condition for its initiator port, which
+/// the next command of that port receives, in the nexus that follows (SAM-5, 5.14 and 6.3.4).
+#[derive(Default, Debug)]
+pub(super) struct NexusLosses {
+    /// Losses so far, by host.
+    of: BTreeMap<u16, u32>,
+    /// Losses of its host up to the end of the last nexus of an initiator port.
+    known: BTreeMap<TransportId, u32>,
+}
+
+impl NexusLosses {
+    /// Counts a loss for a host, or for all hosts that have had a nexus.
+    fn count(&mut self, host: Option<u16>) {
+        match host {
+            Some(host) => *self.of.entry(host).or_default() += 1,
+            None => self.of.values_mut().for_each(|losses| *losses += 1),
+        }
+    }
+
+    /// Returns whether a new nexus of an initiator port follows one that did not live through all
+    /// losses of its host.
+    fn begin(&mut self, host: u16, initiator: &TransportId) -> bool {
+        let losses = *self.of.entry(host).or_default();
+        self.known.get(initiator).is_some_and(|known| *known != losses)
+    }
+
+    fn end(&mut self, host: u16, initiator: TransportId) {
+        self.known.insert(initiator, self.of.get(&host).copied().unwrap_or_default());
+    }
 }
 
 impl Switch {
@@ -78,23 +119,33 @@ impl Switch {
 impl Switches {
     /// Takes note of a new session or channel of a host, whose virtual N_Port logs in again if it
     /// was logged out.
-    pub fn session_began(&mut self, net: &mut Net, storage: u16, host: u16) {
+    pub fn session_began(&mut self, net: &mut Net, (storage, host): (u16, u16), nexus: (NexusId, &TransportId)) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
-        let port = switch.port_of(host);
-        let own = switch.hosts.entry(host).or_default();
-        own.sessions += 1;
-        own.is_ended = false;
-        let before = std::mem::take(&mut own.stage);
-        if let Some(port) = port.filter(|_| before == Stage::Away) {
-            switch.paths.logs_in(host, net.now());
-            self.gateway_orders.push_back(GatewayOrder::LogIn(port));
+        switch.hosts.entry(host).or_default().sessions += 1;
+        if switch.nexus_losses.begin(host, nexus.1) {
+            self.gateway_orders.push_back(GatewayOrder::NexusLoss { storage, nexus: nexus.0 });
         }
+        self.log_in(net.now(), storage, host);
         net.set_timer_earlier(self.timer, net.now());
     }
 
-    /// Takes note of the end of a session or channel of a host.
-    pub fn session_ended(&mut self, net: &mut Net, storage: u16, host: u16) {
+    /// Logs the virtual N_Ports of a host in, if they are logged out.
+    fn log_in(&mut self, now_ps: u64, storage: u16, host: u16) {
         let Some(switch) = self.switches.get_mut(&storage) else { return };
+        let port = switch.port_of(host);
+        let before = std::mem::take(&mut switch.hosts.entry(host).or_default().stage);
+        if let Some(port) = port.filter(|_| before == Stage::Away) {
+            switch.paths.logs_in(host, now_ps);
+            self.gateway_orders.push_back(GatewayOrder::LogIn(port));
+        }
+    }
+
+    /// Takes note of the end of a session or channel of a host.
+    pub fn session_ended(&mut self, net: &mut Net, (storage, host): (u16, u16), initiator: Option<TransportId>) {
+        let Some(switch) = self.switches.get_mut(&storage) else { return };
+        if let Some(initiator) = initiator {
+            switch.nexus_losses.end(host, initiator);
+        }
         let own = switch.hosts.entry(host).or_default();
         debug_assert!(own.sessions > 0, "a session of host {host} ends once");
         own.sessions = own.sessions.saturating_sub(1);
@@ -102,32 +153,40 @@ impl Switches {
     }
 
     /// Returns whether a host may log in: the gateway has a path to the storage behind, or lost the
-    /// last one a short time ago.
-    pub fn admits(&self, storage: u16, host: u16) -> bool {
-        self.switches.get(&storage).is_none_or(|switch| !switch.paths.has_given_up(host))
+    /// last one a short time ago. If it has not, the virtual N_Ports of the host log in, because
+    /// only their login shows whether a path has returned; the host repeats its login.
+    pub fn admits(&mut self, net: &mut Net, storage: u16, host: u16) -> bool {
+        let Some(switch) = self.switches.get_mut(&storage) else { return true };
+        if !switch.paths.has_given_up(host) {
+            return true;
+        }
+        let wait_ps = switch.gateway.path_timeout.0.max(MIN_WAIT_PS);
+        switch.hosts.entry(host).or_default().waits_until_ps = net.now().saturating_add(wait_ps);
+        self.log_in(net.now(), storage, host);
+        net.set_timer_earlier(self.timer, net.now());
+        false
     }
 
     /// Logs out the virtual N_Ports of hosts that have no session left and whose exchanges have
-    /// ended. A host whose sessions the gateway ended for want of a path keeps its N_Port, because
-    /// only a login shows that the path has returned.
-    pub(super) fn log_out_lost(&mut self, storage: u16) {
-        let Some(switch) = self.switches.get_mut(&storage) else { return };
-        let lost: Vec<u16> = switch
-            .hosts
-            .iter()
-            .filter(|(_, own)| own.sessions == 0 && own.stage != Stage::Away && !own.is_ended)
-            .map(|(host, _)| *host)
-            .collect();
-        for host in lost {
+    /// ended. Returns the time in ps at which the next ones log out.
+    pub(super) fn log_out_lost(&mut self, now_ps: u64, storage: u16) -> Option<u64> {
+        let switch = self.switches.get_mut(&storage)?;
+        let idle = switch.hosts.iter().filter(|(_, own)| own.sessions == 0 && own.stage != Stage::Away);
+        let (lost, waiting): (Vec<_>, Vec<_>) =
+            idle.map(|(host, own)| (*host, own.waits_until_ps)).partition(|(_, until_ps)| *until_ps <= now_ps);
+        let next_ps = waiting.into_iter().map(|(_, until_ps)| until_ps).min();
+        for (host, _) in lost {
             let Some(port) = switch.port_of(host) else { continue };
             let stage = if switch.has_request_of(host) { Stage::Leaving } else { Stage::Away };
             switch.hosts.entry(host).or_default().stage = stage;
             if stage == Stage::Away {
                 switch.logouts += 1;
                 switch.paths.logs_out(host);
+                switch.nexus_losses.count(Some(host));
                 self.gateway_orders.push_back(GatewayOrder::LogOut(port));
             }
         }
+        next_ps
     }
 
     /// Ends the sessions of hosts whose paths have not returned in time. Returns the time in ps at
@@ -136,11 +195,8 @@ impl Switches {
         let switch = self.switches.get_mut(&storage)?;
         let limit_ps = switch.gateway.path_timeout.0;
         for host in switch.paths.give_up(now_ps, limit_ps) {
-            let ended = switch.hosts.iter_mut().filter(|(own, _)| host.is_none_or(|host| host == **own));
-            for (_, own) in ended.filter(|(_, own)| own.sessions > 0) {
-                switch.ended_sessions += u64::from(own.sessions);
-                own.is_ended = true;
-            }
+            let ended = switch.hosts.iter().filter(|(own, _)| host.is_none_or(|host| host == **own));
+            switch.ended_sessions += ended.map(|(_, own)| u64::from(own.sessions)).sum::<u64>();
             self.gateway_orders.push_back(GatewayOrder::EndSessions { storage, host });
         }
         switch.paths.next_limit_ps(limit_ps)
@@ -153,6 +209,9 @@ impl Switches {
             Some(_) => SenseCode::I_T_NEXUS_LOSS,
             None => SenseCode::REPORTED_LUNS_CHANGED,
         };
+        if let Some(switch) = self.switches.get_mut(&storage) {
+            switch.nexus_losses.count(host);
+        }
         self.gateway_orders.push_back(GatewayOrder::Attention { storage, host, code });
     }
 }
@@ -171,6 +230,9 @@ pub(in crate::world) fn carry_out(world: &mut World, order: GatewayOrder) {
             let World { lab, storage: all, .. } = world;
             let concerns = |initiator: &TransportId| host.is_none_or(|host| is_of(lab, host, initiator));
             all.systems[usize::from(storage)].device.report_change(code, concerns);
+        }
+        GatewayOrder::NexusLoss { storage, nexus } => {
+            world.storage.systems[usize::from(storage)].device.report_nexus_loss(nexus);
         }
     }
 }

@@ -525,11 +525,11 @@ impl Switches {
                 switch.choose_path(now, tag);
                 self.order(storage, tag);
             }
-            self.log_out_lost(storage);
+            let logout_ps = self.log_out_lost(now, storage);
             let limit_ps = self.end_sessions(now, storage);
             let Some(switch) = self.switches.get(&storage) else { continue };
             let next = [switch.due.first(), switch.prepared.first()].into_iter().flatten().map(|(at_ps, _)| *at_ps);
-            if let Some(at_ps) = next.chain(limit_ps).min() {
+            if let Some(at_ps) = next.chain(limit_ps).chain(logout_ps).min() {
                 net.set_timer_earlier(self.timer, at_ps);
             }
         }

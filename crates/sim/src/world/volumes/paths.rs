@@ -181,8 +181,6 @@ impl ArrayPaths {
     pub(super) fn logs_out(&mut self, host: u16) {
         if let Some(paths) = self.of.get_mut(&PathsOf::Host(host)) {
             (paths.since_ps, paths.reports, paths.is_logged_out) = (None, false, true);
-            // The host shows the state of its path with its next login.
-            paths.has_given_up = false;
         }
     }
 

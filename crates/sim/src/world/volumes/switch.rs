@@ -1,6 +1,6 @@
 //! The state of one gateway: its back ends, the commands of its hosts and their requests.
 
-use super::hosts::OwnHost;
+use super::hosts::{NexusLosses, OwnHost};
 use super::paths::{ArrayPaths, Chosen, PathsOf};
 use super::{AGAIN, BackSession};
 use crate::host::FifoServer;
@@ -119,6 +119,7 @@ pub(super) struct Switch {
     pub(super) recalled: u64,
     /// Hosts that have had a session.
     pub(super) hosts: BTreeMap<u16, OwnHost>,
+    pub(super) nexus_losses: NexusLosses,
     /// Jobs that were ended early and whose requests have not ended.
     pub(super) recalled_jobs: usize,
     /// Commands that ended with ABORTED COMMAND.
@@ -228,6 +229,7 @@ impl Switch {
             commands: 0,
             recalled: 0,
             hosts: BTreeMap::new(),
+            nexus_losses: NexusLosses::default(),
             recalled_jobs: 0,
             aborted: 0,
             logouts: 0,
