@@ -56,6 +56,8 @@ pub struct LinkRow {
     pub rate: String,
     /// True if the link is up.
     pub up: bool,
+    /// Reason for which a virtual link never comes up; empty otherwise.
+    pub reason: String,
 }
 
 /// Ethernet of a lab.

@@ -4,6 +4,7 @@ use super::Lab;
 use super::ethernet::ethernet_groups_without;
 use crate::config::{EthernetNode, EthernetRate, Link, Node, VirtualLink};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 
 /// Ethernet below a virtual link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +74,38 @@ pub fn fcoe_paths_without(lab: &Lab, broken: &BTreeSet<u16>) -> Vec<FcoePath> {
         paths.push(FcoePath { link: number, config, interfaces: ends, is_joined });
     }
     paths
+}
+
+/// Difference between the forwarders at the ends of a virtual link (VE_Ports).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForwarderMismatch {
+    /// Last bytes of their FC-MAPs.
+    FcMap([u8; 2]),
+    /// Virtual fabrics (VF_ID), 0 without one.
+    VirtualFabric([u16; 2]),
+}
+
+impl fmt::Display for ForwarderMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ForwarderMismatch::FcMap([a, b]) => write!(f, "FC-MAPs 0E:FC:{a:02X} and 0E:FC:{b:02X} differ"),
+            ForwarderMismatch::VirtualFabric([a, b]) => write!(f, "virtual fabrics {a} and {b} differ"),
+        }
+    }
+}
+
+/// Returns why two forwarders ignore each other's solicitations and advertisements, so that the
+/// virtual link between them never comes up: an FCF discards those of another FC-MAP or another
+/// virtual fabric (FC-BB-6, FCF discovery). `None` for an FCIP link, and without two forwarders.
+pub fn forwarder_mismatch(lab: &Lab, link: &Link) -> Option<ForwarderMismatch> {
+    link.fcoe.filter(|config| config.fcip.is_none())?;
+    let [Node::Switch(a), Node::Switch(b)] = link.ends.map(|end| end.node) else { return None };
+    let maps = [a, b].map(|switch| lab.live.fcoe(switch).fc_map);
+    let fabrics = [a, b].map(|switch| lab.vf_id(switch).unwrap_or(0));
+    if maps[0] != maps[1] {
+        return Some(ForwarderMismatch::FcMap(maps));
+    }
+    (fabrics[0] != fabrics[1]).then_some(ForwarderMismatch::VirtualFabric(fabrics))
 }
 
 /// Rate of each virtual link whose ends are joined, by index into `links`: that of the slowest

@@ -38,6 +38,7 @@
 //! - A link that ends at one end has ended at the other one as well.
 //! - A host knows its forwarder, so it does not wait for further ones (2 s in Linux).
 //! - Forwarders are always available, and answer logins when their switch has a domain.
+//! - Of the settings that make two fabrics different, a forwarder compares FC-MAP and VF_ID.
 //! - A forwarder does not end a login for a lack of the keep-alives of its VN_Port alone.
 
 mod message;
@@ -64,6 +65,9 @@ pub(crate) struct FipPlan {
     pub vlan: u8,
     /// True if frames in the VLAN have a tag.
     pub has_tag: bool,
+    /// True if both ends are forwarders of different fabrics, which discard each other's
+    /// solicitations and advertisements (FC-BB-6).
+    pub is_foreign: bool,
 }
 
 /// An end of a [`FipPlan`].
@@ -268,7 +272,7 @@ impl Fip {
         let (link, end) = ((packet.flow / 2) as u16, 1 - (packet.flow % 2) as usize);
         let Some(number) = self.position(link) else { return };
         let state = &self.links[number];
-        if !state.ends[end].has_light {
+        if !state.ends[end].has_light || state.plan.is_foreign {
             return;
         }
         let is_forwarder = state.plan.ends[end].period_ps.is_some();

@@ -10,7 +10,7 @@ use sanloom_api::view::{
     InfinibandPortRow, InfinibandView, LinkRow, LinksView, Plane, PlaneWhich, Table,
 };
 use sanloom_fc::config::InfinibandNode;
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, forwarder_mismatch};
 use sanloom_transport::tcp::Connection;
 use std::array::from_fn;
 use std::collections::BTreeMap;
@@ -35,6 +35,7 @@ fn links(world: &World) -> LinksView {
         ends: link.ends.map(|end| names.port(&end)),
         rate: link.rate.to_string(),
         up: net.fc.link_is_up(number),
+        reason: forwarder_mismatch(lab, link).map_or(String::new(), |mismatch| format!("the {mismatch}")),
     });
     let ethernet = lab.ethernet_links.iter().zip(net.ethernet.lines().iter().step_by(2)).map(|(link, line)| LinkRow {
         link: link.name.clone(),
@@ -42,6 +43,7 @@ fn links(world: &World) -> LinksView {
         ends: link.ends.map(|end| end.name(lab)),
         rate: link.rate.name().to_owned(),
         up: line.up,
+        reason: String::new(),
     });
     let infiniband = lab.infiniband.links.iter().zip(net.infiniband.lines().iter().step_by(2));
     let infiniband = infiniband.map(|(link, line)| LinkRow {
@@ -50,6 +52,7 @@ fn links(world: &World) -> LinksView {
         ends: link.ends.map(|end| end.name(lab)),
         rate: link.rate.name().to_owned(),
         up: line.up,
+        reason: String::new(),
     });
     LinksView { links: fibre_channel.chain(ethernet).chain(infiniband).collect() }
 }

@@ -7,7 +7,7 @@ use crate::fip::{Due, EndPlan, Fip, FipPlan};
 use crate::net::ethernet::Packet;
 use crate::net::{End, Net};
 use sanloom_fc::config::{LinkEnd, Node};
-use sanloom_fc::san::{Lab, fcoe_paths};
+use sanloom_fc::san::{Lab, fcoe_paths, forwarder_mismatch};
 use sanloom_wire::FcId;
 
 /// Returns whether a lab has virtual links of FCoE over its Ethernet.
@@ -36,6 +36,7 @@ pub(super) fn new(lab: &Lab, timer: u32) -> Option<Box<Fip>> {
                 priority: path.config.priority,
                 vlan: vlans.number(path.config.vlan),
                 has_tag: path.config.has_tag(),
+                is_foreign: forwarder_mismatch(lab, &lab.links[usize::from(path.link)]).is_some(),
             }
         })
         .collect();
@@ -58,7 +59,8 @@ pub(super) fn is_discovering(world: &World) -> bool {
     let Some(fip) = world.fip.as_deref().filter(is_down) else { return false };
     fcoe::paths_without(world, |line| !line.up).into_iter().any(|path| {
         let has_light = |end: usize| has_light(world, path.link, path.interfaces[end], end);
-        fip.is_up(path.link) == Some(false) && path.is_joined && has_light(0) && has_light(1)
+        let is_foreign = fip.plan(path.link).is_some_and(|plan| plan.is_foreign);
+        fip.is_up(path.link) == Some(false) && !is_foreign && path.is_joined && has_light(0) && has_light(1)
     })
 }
 

@@ -58,6 +58,23 @@ fn links_of_all_planes_have_their_rates_and_states() {
     assert_eq!(dark, BTreeSet::from(["fcf:eth0", "tor:1"]));
 }
 
+#[test]
+fn a_virtual_link_between_different_fabrics_has_the_reason_why_it_stays_down() {
+    let path = format!("{}/../../examples/fcoe-ve-ports.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("the example exists");
+    for (text, expected) in [
+        (text.clone(), (true, "")),
+        (
+            text.replace("domain = 2", "fcoe = { fc_map = 7 }\ndomain = 2"),
+            (false, "the FC-MAPs 0E:FC:00 and 0E:FC:07 differ"),
+        ),
+    ] {
+        let view = Operated::of(&text).links();
+        let row = view.links.iter().find(|row| row.link == "ISL1").expect("the link");
+        assert_eq!((row.up, row.reason.as_str()), expected);
+    }
+}
+
 /// The array fills the memory of the switch, which pauses it; the host has the only slow link.
 #[test]
 fn ethernet_ports_have_frames_pauses_and_queues() {

@@ -13,6 +13,7 @@ pub(super) fn links(out: &mut String, table: &LinksView, width: usize) {
         Column::left("from"),
         Column::left("to"),
         Column::left("state"),
+        Column::left("reason"),
     ]);
     for row in &table.links {
         let plane = match row.plane {
@@ -28,6 +29,7 @@ pub(super) fn links(out: &mut String, table: &LinksView, width: usize) {
             clean(&row.ends[0]),
             clean(&row.ends[1]),
             state(row.up),
+            clean(&row.reason),
         ]);
     }
     out.push_str(&grid.render(width));

@@ -3,7 +3,10 @@
 use super::Problems;
 use super::ethernet::{Ways, link_place, list, name, switch_place};
 use crate::config::{EthernetNode, FCOE_MTU, FaultKind, Link, VirtualLink};
-use crate::san::{EthernetInterface, FcoePath, Lab, Place, ProblemKind, Section, ethernet_node, fcoe_paths};
+use crate::san::{
+    EthernetInterface, FcoePath, ForwarderMismatch, Lab, Place, ProblemKind, Section, ethernet_node, fcoe_paths,
+    forwarder_mismatch,
+};
 use std::collections::BTreeSet;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
@@ -121,6 +124,21 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
         if let Some(tunnel) = path.config.fcip {
             super::fcip::advise(lab, &mut ways, &path, &tunnel, &interfaces, problems);
             continue;
+        }
+        if let Some(mismatch) = forwarder_mismatch(lab, link) {
+            let remedy = match mismatch {
+                ForwarderMismatch::FcMap(_) => "give both switches the same `fcoe.fc_map`",
+                ForwarderMismatch::VirtualFabric(_) => "join switches of the same virtual fabric",
+            };
+            problems.add(
+                ProblemKind::IsolatedLink,
+                Place::of(Section::Link, usize::from(path.link)).key("ethernet"),
+                format!(
+                    "`{}` never comes up, because forwarders ignore those of another fabric: the {mismatch}",
+                    link.name
+                ),
+                remedy,
+            );
         }
         let VirtualLink { priority, pfc, .. } = path.config;
         for number in switches_of(lab, &way(&mut ways, &path, &interfaces)) {

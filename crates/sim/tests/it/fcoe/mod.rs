@@ -9,7 +9,7 @@ mod random;
 use crate::captured::{self, Plane};
 use crate::labs;
 use sanloom_api::results::{LinkResult, Results};
-use sanloom_fc::config::Picos;
+use sanloom_fc::config::{Picos, VirtualFabric};
 use sanloom_fc::san::Lab;
 use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
@@ -291,4 +291,20 @@ fn a_capture_has_fip_discovery_and_logins_and_fcoe_frames_that_are_well_formed()
         assert_eq!((row[1], row[2]), ("100", ""), "frame {}: {row:?}", number + 1);
         assert!(row[3].is_empty() || row[3] == "1" || row[3] == "Good", "frame {}: {row:?}", number + 1);
     }
+}
+
+/// FC-BB-6: an FCF discards solicitations and advertisements of another FC-MAP or virtual fabric,
+/// so that no virtual link comes up between their VE_Ports.
+#[test]
+fn forwarders_of_different_fabrics_do_not_join() {
+    let path = format!("{}/../../examples/fcoe-ve-ports.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("the example exists");
+    let completed = |lab: &Arc<Lab>| labs::run(lab).totals.io.ios_completed;
+    let same = text.replace("domain = ", "fcoe = { fc_map = 7 }\ndomain = ");
+    let found = completed(&labs::lab(&same));
+    assert!(found > 500, "{found}");
+    assert_eq!(completed(&labs::lab(&text.replace("domain = 2", "fcoe = { fc_map = 7 }\ndomain = 2"))), 0);
+    let mut lab = Lab::clone(&labs::lab(&text));
+    lab.switches[1].virtual_fabric = Some(VirtualFabric { chassis: "box".to_owned(), id: 10, ports: vec![0, 1, 2] });
+    assert_eq!(completed(&Arc::new(lab)), 0);
 }
