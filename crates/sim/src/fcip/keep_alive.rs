@@ -11,7 +11,7 @@ const BYTES: u64 = 68;
 /// Signs of life of the other end, as one end has received them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
-    /// Time of the last frame.
+    /// Time of the last segment.
     heard_ps: u64,
     /// Time of the LKA, if nothing was received since.
     asked_ps: Option<u64>,
@@ -53,6 +53,11 @@ pub(super) fn hear(fcip: &mut Fcip, net: &mut Net, number: usize, end: usize) {
     }
 }
 
+/// Notes that a segment has arrived at an end, with data or without.
+pub(super) fn arrived(fcip: &mut Fcip, now_ps: u64, number: usize, end: usize) {
+    fcip.tunnels[number].watches[end] = Watch { heard_ps: now_ps, asked_ps: None };
+}
+
 /// Ends a link, and opens another connection.
 pub(super) fn end(fcip: &mut Fcip, net: &mut Net, number: usize) {
     let tunnel = &mut fcip.tunnels[number];
@@ -70,6 +75,9 @@ pub(super) fn check(fcip: &mut Fcip, net: &mut Net) {
             let tunnel = &mut fcip.tunnels[number];
             if !tunnel.is_up {
                 break;
+            }
+            if tunnel.is_stopped[side] {
+                continue;
             }
             let wait_ps = tunnel.plan.keep_alive_ps;
             let Watch { heard_ps, asked_ps } = tunnel.watches[side];

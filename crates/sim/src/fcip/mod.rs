@@ -9,8 +9,12 @@
 //! returns. At the other end it waits in TCP until the receive buffer of the gateway has room, so
 //! that the window closes. Each connection begins with a special frame and its echo, after which
 //! the port is up. An end that has received nothing for K_A_TOV sends an LKA, and ends the
-//! connection after the same time without a frame (RFC 3821, section 8.1), as
-//! `sanloom_fc::fcip::Tunnel` does.
+//! connection after the same time in silence (RFC 3821, section 8.1), as
+//! `sanloom_fc::fcip::Tunnel` does. Each segment of the peer ends the silence, also one without
+//! data: a receiver that holds its peer back by a closed window answers its probes.
+//!
+//! A switch that stops sends nothing more, not even the end of its connections, so that its peers
+//! learn of it from their keep-alives. When it runs again it opens new ones.
 //!
 //! # Simplifications
 //!
@@ -155,6 +159,8 @@ struct Tunnel {
     is_whole: bool,
     /// By the end that receives.
     watches: [Watch; 2],
+    /// True for a side whose switch has stopped.
+    is_stopped: [bool; 2],
 }
 
 /// A segment of a connection, for a capture.
@@ -204,6 +210,7 @@ impl Fcip {
             is_up: false,
             is_whole: true,
             watches: [Watch::default(); 2],
+            is_stopped: [false; 2],
         };
         let tunnels = plans.into_iter().map(tunnel).collect();
         let stacks = Stacks::new(timer).of_tunnels();
@@ -259,6 +266,24 @@ impl Fcip {
         tunnel.count.connections += 1;
         self.by_connection.push(number);
         tunnel.end = self.stacks.connect(net, ends, None, None);
+        if tunnel.is_stopped[0] {
+            self.stacks.silence(tunnel.end + 1);
+        }
+    }
+
+    /// Stops or starts the switch at a side of a link. What a stopped switch has not sent is lost,
+    /// and what is sent to it is not received. It connects again when it starts.
+    pub fn set_running(&mut self, net: &mut Net, link: u16, side: usize, runs: bool) {
+        let Some(&number) = self.by_link.get(&link) else { return };
+        if std::mem::replace(&mut self.tunnels[number].is_stopped[side], !runs) != runs {
+            return;
+        }
+        if runs {
+            return keep_alive::end(self, net, number);
+        }
+        if self.tunnels[number].end != u32::MAX {
+            self.stacks.silence(self.end_at(number, side));
+        }
     }
 
     fn restart(&mut self, net: &mut Net, number: usize) {
@@ -272,7 +297,10 @@ impl Fcip {
             self.tunnels[number].count.retransmitted += self.stacks.connection(end).counters().retransmissions;
             self.stacks.with(net, end, |connection, _| connection.abort());
         }
-        self.open(net, number);
+        // The second side connects, when its switch runs.
+        if !self.tunnels[number].is_stopped[1] {
+            self.open(net, number);
+        }
     }
 
     /// Sends the frames that lanes have handed over, and delivers those that have waited for room.
@@ -280,6 +308,10 @@ impl Fcip {
         while let Some(handed) = net.fc.fcoe.take_tunnelled() {
             let (number, side) = self.place(handed.lane);
             let tunnel = &mut self.tunnels[number];
+            if tunnel.is_stopped[side] {
+                tunnel::lose(net, handed.position);
+                continue;
+            }
             let direction = &mut tunnel.directions[side];
             direction.end += u64::from(handed.bytes);
             let frame = InStream { end: direction.end, position: handed.position, sent_ps: net.now() };
@@ -338,6 +370,9 @@ impl Fcip {
 
     /// Delivers frames that have arrived completely, while the receive buffer has room.
     fn deliver(&mut self, net: &mut Net, number: usize, side: usize) {
+        if self.tunnels[number].is_stopped[1 - side] {
+            return;
+        }
         let end = self.end_at(number, 1 - side);
         let connection = self.stacks.connection(end);
         let received = connection.received();
@@ -382,6 +417,10 @@ impl Fcip {
     pub fn packet(&mut self, net: &mut Net, packet: &Packet) {
         self.stacks.forget_lost(net);
         let end = self.stacks.receive(net, packet);
+        let number = self.by_connection[end as usize / 2];
+        if self.tunnels[number].end == end & !1 {
+            keep_alive::arrived(self, net.now(), number, usize::from(end.is_multiple_of(2)));
+        }
         self.changed(net, end);
     }
 
@@ -397,10 +436,12 @@ impl Fcip {
     fn changed(&mut self, net: &mut Net, end: u32) {
         let events = self.stacks.take_events(end);
         let number = self.by_connection[end as usize / 2];
-        if self.tunnels[number].end != end & !1 {
+        let side = usize::from(end.is_multiple_of(2));
+        let tunnel = &self.tunnels[number];
+        // Without its opener, a link that is down has no connection.
+        if tunnel.end != end & !1 || tunnel.is_stopped[side] || (tunnel.is_stopped[1] && !tunnel.is_up) {
             return;
         }
-        let side = usize::from(end.is_multiple_of(2));
         if events.has(Events::READABLE) {
             self.deliver(net, number, 1 - side);
         }

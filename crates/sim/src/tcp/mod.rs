@@ -41,6 +41,8 @@ struct End {
     tag: Option<(u8, u8)>,
     /// Time for which the end is in the list of deadlines, [`Instant::NEVER`] if it is not.
     listed: Instant,
+    /// True if its machine has stopped, so that it neither sends nor receives.
+    is_silent: bool,
 }
 
 /// Settings of one end of a connection.
@@ -135,7 +137,7 @@ impl Stacks {
             let (from, to) = (interfaces[own], interfaces[1 - own]);
             let hops = [from, via.map_or(to, |via| via[own])];
             let beyond = via.map(|via| [via[1 - own], to]);
-            End { connection, interfaces: hops, beyond, tag, listed: Instant::NEVER }
+            End { connection, interfaces: hops, beyond, tag, listed: Instant::NEVER, is_silent: false }
         };
         self.ends.push(end(Connection::connect(opens.config), 0));
         self.ends.push(end(Connection::listen(waits.config), 1));
@@ -165,6 +167,11 @@ impl Stacks {
         answer
     }
 
+    /// Stops the machine of an end: it sends nothing more, and ignores what arrives.
+    pub fn silence(&mut self, end: u32) {
+        self.ends[end as usize].is_silent = true;
+    }
+
     /// Takes a frame that has arrived at its interface. Returns the end that it was for.
     pub fn receive(&mut self, net: &mut Net, packet: &Packet) -> u32 {
         let mut segment = self.pool.take(packet.position);
@@ -172,6 +179,9 @@ impl Stacks {
             segment.ecn = Ecn::Ce;
         }
         let end = self.end_of(packet) ^ 1;
+        if self.ends[end as usize].is_silent {
+            return end;
+        }
         let answer = self.ends[end as usize].connection.arrive(now(net), &segment);
         if let Some(answer) = answer {
             self.send(net, end, &answer);
@@ -305,7 +315,9 @@ impl Stacks {
 
     fn transmit(&mut self, net: &mut Net, end: u32) {
         while let Some(segment) = self.ends[end as usize].connection.poll_transmit(now(net)) {
-            self.send(net, end, &segment);
+            if !self.ends[end as usize].is_silent {
+                self.send(net, end, &segment);
+            }
         }
         let state = &mut self.ends[end as usize];
         if let Some(at) = state.connection.poll_timeout()

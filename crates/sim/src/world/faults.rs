@@ -165,6 +165,7 @@ impl World {
         // A link of the lab that is dark at first has its light from its first change on.
         self.dark_links.remove(&link);
         fip::follow(self, link);
+        fcip::follow_switches(self, link);
         update_link_state(self, link);
     }
 
@@ -228,7 +229,8 @@ pub(super) fn update_link_state(world: &mut World, link: u16) {
     let is_disabled = world.control.operator.as_ref().is_some_and(|operator| operator.darkens(config));
     let is_broken = fcip::holds(world, link) || fip::holds(world, link) || world.dark_links.contains(&link);
     let is_held = world.link_faults.is_down(link) || is_disabled || is_broken;
-    let up = !is_held && config.ends.iter().all(|end| runs(end.node));
+    // An FCIP link outlives a switch at its end until its peer notices.
+    let up = !is_held && (fcip::controls(world, link) || config.ends.iter().all(|end| runs(end.node)));
     if up == world.net.fc.link_is_up(link) {
         return;
     }

@@ -8,6 +8,7 @@ use crate::fcip::{Fcip, TunnelPlan};
 use crate::net::Net;
 use crate::net::ethernet::Packet;
 use crate::tcp::TUNNEL_FLOWS;
+use sanloom_fc::config::Node;
 use sanloom_fc::san::{Lab, fcoe_paths};
 use std::sync::Arc;
 
@@ -83,6 +84,21 @@ pub(super) fn follow(world: &mut World) {
             }
             fcip.follow(net, path.link, path.is_joined);
         });
+    }
+}
+
+/// Follows the switches at the ends of a link. A stopped one is silent, so that the link stays up
+/// until its peer has waited for keep-alives long enough, or until it runs again.
+pub(super) fn follow_switches(world: &mut World, link: u16) {
+    if !controls(world, link) {
+        return;
+    }
+    let runs = world.lab.links[usize::from(link)].ends.map(|end| match end.node {
+        Node::Switch(switch) => world.control.switches[usize::from(switch)].up,
+        Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
+    });
+    for (side, runs) in runs.into_iter().enumerate() {
+        with(world, |fcip, net| fcip.set_running(net, link, side, runs));
     }
 }
 

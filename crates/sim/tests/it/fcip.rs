@@ -5,7 +5,11 @@ use crate::labs;
 use sanloom_api::results::Results;
 use sanloom_fc::san::Lab;
 use sanloom_sim::capture::Window;
+use sanloom_sim::net::Observed;
+use sanloom_sim::net::ethernet::ObservedKind;
 use sanloom_sim::parallel::Threads;
+use sanloom_sim::run::{Observer, Options, simulate};
+use sanloom_sim::world::World;
 use sanloom_test_support::{needs, tshark};
 use std::sync::Arc;
 
@@ -199,6 +203,70 @@ fn faults_of_another_cable_do_not_hold_up_a_connection() {
     let results = labs::run(&lab);
     let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
     assert!(tunnel.down_s > 0.1 && tunnel.down_s < 1.0, "{} s", tunnel.down_s);
+}
+
+/// Frames on the lines of the first Ethernet link, by sender, with their times in ps.
+#[derive(Default)]
+struct OnWan([Vec<u64>; 2]);
+
+impl Observer for OnWan {
+    fn observed(&mut self, world: &World, _: &[Observed]) {
+        for item in world.net.ethernet.observed() {
+            if matches!(item.kind, ObservedKind::Frame { .. }) && item.line < 2 {
+                self.0[item.line as usize].push(item.at_ps - world.start_ps.min(item.at_ps));
+            }
+        }
+    }
+}
+
+/// A switch that stops sends nothing, not even the end of its connection. Its peer ends the link
+/// after twice 200 ms, and the link comes back with the switch; it comes back at once if the switch
+/// was off for less time.
+#[test]
+fn the_peer_of_a_stopped_switch_notices_by_keep_alives_and_the_link_returns_with_the_switch() {
+    for (switch, side) in [("near", 0), ("far", 1)] {
+        for (lasting_ms, down_s) in [(1_000, 0.6), (100, 0.0)] {
+            let fault = format!(
+                "[[fault]]\nkind = \"switch-reset\"\nswitch = \"{switch}\"\nat = \"1s\"\nfor = \"{lasting_ms}ms\""
+            );
+            let run = "duration = \"15s\"\nwarmup = \"0s\"";
+            let lab = lab(50, "", run, &format!("{FEW}\n{fault}"));
+            let mut seen = OnWan::default();
+            let finished = simulate(&lab, &Options { watch_ethernet: vec![0], ..Options::default() }, &mut seen);
+            labs::check(&finished);
+            let case = format!("{switch}, {lasting_ms} ms");
+            let results = &finished.results;
+            let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+            assert!((tunnel.down_s - down_s).abs() < 0.02, "{case}: {} s", tunnel.down_s);
+            assert!(tunnel.down_s > 0.0, "{case}");
+            // What is on the line of the interface when the switch stops still leaves.
+            let ms = 1_000_000_000_u64;
+            let off = 1_001 * ms..(1_000 + lasting_ms) * ms;
+            let while_off = |sent: &[u64]| sent.iter().filter(|at| off.contains(*at)).count();
+            assert_eq!(while_off(&seen.0[side]), 0, "{case}");
+            let last = seen.0[side].iter().max().copied().unwrap_or_default();
+            assert!(last > off.end, "{case}: the link carries frames again");
+            if side == 1 {
+                // Retransmissions and LKAs of the other end.
+                assert!(while_off(&seen.0[0]) > 0, "{case}");
+            }
+            assert_eq!(results.totals.io.ios_failed, 0, "{case}");
+        }
+    }
+}
+
+/// A receiver takes a frame each 300 ms, so that its receive buffers are full for longer than twice
+/// 200 ms. Its TCP closes the window and answers probes, which shows that it is alive.
+#[test]
+fn a_slow_receiver_does_not_end_the_link() {
+    let slow = "[[fault]]\nkind = \"slow-receiver\"\nport = \"disk\"\ndelay = \"300ms\"\nat = \"1s\"\nfor = \"10s\"";
+    let writes = "size = \"256KiB\"\ndepth = 64\nread_share = 0.0";
+    let run = "duration = \"15s\"\nwarmup = \"0s\"";
+    let text = text(50, ", window = \"256KiB\", send_buffer = \"256KiB\"", run, &format!("{writes}\n{slow}"));
+    let text = text.replace("command_timeout = \"5s\"", "command_timeout = \"100s\"");
+    let results = labs::run(&labs::lab(&text));
+    let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+    assert!(tunnel.down_s == 0.0, "{} s", tunnel.down_s);
 }
 
 /// An idle link sends an LKA after each 200 ms in which it has received nothing, and its peer
