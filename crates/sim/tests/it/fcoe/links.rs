@@ -216,6 +216,118 @@ fn expected(draw: &Draw, cables: &[(u64, usize, bool)], frames: &Frames, end_ps:
     found
 }
 
+/// Returns whether cables that are not dark join two nodes. Only Ethernet switches pass frames on.
+fn are_joined(cables: &[[String; 2]], dark: &BTreeSet<usize>, [from, to]: &[String; 2]) -> bool {
+    let mut reached = BTreeSet::from([from.as_str()]);
+    loop {
+        let before = reached.len();
+        for [a, b] in cables.iter().enumerate().filter(|(number, _)| !dark.contains(number)).map(|(_, ends)| ends) {
+            for [one, other] in [[a, b], [b, a]] {
+                if reached.contains(one.as_str()) && (one == from || one.starts_with('e')) {
+                    reached.insert(other);
+                }
+            }
+        }
+        if reached.len() == before {
+            return reached.contains(to.as_str());
+        }
+    }
+}
+
+/// Time for a few frames on their way, in ps.
+const TRANSIT_PS: u64 = 1_000_000_000;
+/// Longest time between two advertisements: the period and its random delay (1/80 of it).
+const ADVERTISED_PS: u64 = KEEP_ALIVE_PS + KEEP_ALIVE_PS / 80;
+/// Time between two VLAN requests, in ps.
+const VLAN_REQUEST_PS: u64 = 1_000_000_000_000;
+
+/// Time between two changes of the cables.
+struct Stretch {
+    from_ps: u64,
+    to_ps: u64,
+    is_joined: bool,
+}
+
+/// Checks the changes of a virtual link by the changes of the cables. `changes` begin with the
+/// first discovery, when all cables are up. Returns the ends and the returns that were predicted.
+fn check_joined(
+    case: &str,
+    draw: &Draw,
+    link: usize,
+    cables: &[(u64, usize, bool)],
+    changes: &[(u64, usize, bool)],
+    end_ps: u64,
+) -> [usize; 2] {
+    let ends = &draw.virtual_links[link];
+    let own: Vec<usize> =
+        (0..draw.cables.len()).filter(|at| ends.iter().any(|n| draw.cables[*at].contains(n))).collect();
+    let of_host = draw.cables.iter().position(|cable| cable.contains(&ends[0])).expect("a cable");
+    let ups: Vec<(u64, bool)> = changes.iter().filter(|change| change.1 == link).map(|c| (c.0, c.2)).collect();
+    let is_up_at = |now: u64| ups.iter().rev().find(|change| change.0 <= now).is_some_and(|change| change.1);
+    let mut instants: BTreeSet<u64> = cables.iter().map(|change| change.0).filter(|at| *at < end_ps).collect();
+    instants.extend([0, end_ps]);
+    let instants: Vec<u64> = instants.into_iter().collect();
+    let (mut dark, mut stretches) = (BTreeSet::new(), Vec::<Stretch>::new());
+    // Times at which the host has light again, and looks for its VLAN.
+    let mut lit = Vec::new();
+    for pair in instants.windows(2) {
+        for &(at, cable, up) in cables.iter().filter(|change| change.0 == pair[0]) {
+            if up {
+                dark.remove(&cable);
+                lit.extend((cable == of_host).then_some(at));
+            } else {
+                dark.insert(cable);
+            }
+        }
+        stretches.push(Stretch { from_ps: pair[0], to_ps: pair[1], is_joined: are_joined(&draw.cables, &dark, ends) });
+    }
+    let joined_within =
+        |from: u64, to: u64| stretches.iter().any(|part| part.is_joined && part.from_ps <= to && from <= part.to_ps);
+    let parted_within =
+        |from: u64, to: u64| stretches.iter().any(|part| !part.is_joined && part.from_ps <= to && from <= part.to_ps);
+    for &(at, up) in &ups {
+        if up {
+            assert!(joined_within(at.saturating_sub(TRANSIT_PS), at), "{case}: up at {at} ps without a way");
+            continue;
+        }
+        let went_dark = cables.iter().any(|&(when, cable, lit)| when == at && !lit && own.contains(&cable));
+        let since = at.saturating_sub(PATIENCE_PS + TRANSIT_PS);
+        assert!(went_dark || parted_within(since, at), "{case}: ended at {at} ps on a whole way");
+    }
+    let (mut ended, mut returned, mut parted_ps) = (0, 0, None);
+    for &Stretch { from_ps, to_ps, is_joined } in &stretches {
+        if !is_joined {
+            let limit_ps = *parted_ps.get_or_insert(from_ps) + PATIENCE_PS + TRANSIT_PS;
+            let late = (limit_ps.max(from_ps)..to_ps).step_by(TRANSIT_PS as usize).find(|at| is_up_at(*at));
+            assert_eq!(late, None, "{case}: up without a way since {parted_ps:?}");
+            ended += usize::from(limit_ps < to_ps);
+            continue;
+        }
+        parted_ps = None;
+        // The link is down from here on, if it is not up before the end of the stretch.
+        let down_ps = match ups.iter().rev().find(|change| change.0 < to_ps) {
+            Some(&(at, false)) => at.max(from_ps),
+            _ => from_ps,
+        };
+        let last_lit = lit.iter().rev().find(|at| **at < to_ps).copied();
+        let vlan_ps = last_lit.map_or(down_ps, |lit_ps| {
+            let mut request_ps = lit_ps;
+            while request_ps < down_ps && !joined_within(request_ps, request_ps) {
+                request_ps += VLAN_REQUEST_PS;
+            }
+            request_ps.max(down_ps)
+        });
+        let limit_ps = vlan_ps + ADVERTISED_PS + TRANSIT_PS;
+        if limit_ps < to_ps {
+            // It may have ended and be on its way back.
+            let is_up = is_up_at(limit_ps) || is_up_at(limit_ps + TRANSIT_PS);
+            assert!(is_up, "{case}: a way from {from_ps} to {to_ps}, down at {limit_ps} ps: {ups:?}");
+            returned += usize::from(!is_up_at(from_ps));
+        }
+    }
+    [ended, returned]
+}
+
 /// Checks that each host has sent a keep-alive in each period while its virtual link was up, and
 /// none otherwise.
 fn check_keep_alives(seed: u64, link: usize, changes: &[(u64, usize, bool)], frames: &Frames, end_ps: u64) {
@@ -237,8 +349,9 @@ fn check_keep_alives(seed: u64, link: usize, changes: &[(u64, usize, bool)], fra
     }
 }
 
-/// Runs one lab and compares. Returns the changes of virtual links, and the logins.
-fn compare(seed: u64) -> [usize; 2] {
+/// Runs one lab and compares. Returns the changes of virtual links, the logins, and the ends and
+/// returns of virtual links that follow from the cables alone.
+fn compare(seed: u64) -> [usize; 4] {
     let draw = draw(seed);
     let mut lab = (*labs::lab(&draw.text)).clone();
     lab.live.fcoe.iter_mut().for_each(|fcoe| fcoe.keep_alive = Picos(KEEP_ALIVE_PS));
@@ -279,7 +392,11 @@ fn compare(seed: u64) -> [usize; 2] {
     let start_ps = finished.world.start_ps;
     let expected: Vec<(u64, usize, bool)> = all.iter().filter(|change| change.0 >= start_ps).copied().collect();
     assert_eq!(found, expected, "seed {seed}: {changes:?}\n{}", draw.text);
+    let mut predicted = [0; 2];
     for host in 0..draw.virtual_links.len() {
+        let case = format!("seed {seed}, v{host}");
+        let [ended, returned] = check_joined(&case, &draw, host, &changes, &all, end_ps);
+        predicted = [predicted[0] + ended, predicted[1] + returned];
         check_keep_alives(seed, host, &all, &frames, end_ps);
         check_logins(
             seed,
@@ -289,7 +406,8 @@ fn compare(seed: u64) -> [usize; 2] {
             [finished.world.start_ps, end_ps],
         );
     }
-    [expected.len(), paths.values().flatten().filter(|change| change.1).count()]
+    let logins = paths.values().flatten().filter(|change| change.1).count();
+    [expected.len(), logins, predicted[0], predicted[1]]
 }
 
 /// Checks the times at which a host is logged in with its target, by the state of its virtual
@@ -329,11 +447,14 @@ fn random_virtual_links_and_logins_agree_with_the_plain_model_at_every_instant()
     let first = one.or(number("SANLOOM_FIRST_SEED")).unwrap_or(0);
     // A lab takes much longer than a network of `random`.
     let seeds = one.map_or(number("SANLOOM_SEEDS").map_or(SEEDS, |seeds| seeds.div_ceil(20)), |_| 1);
-    let mut totals = [0; 2];
+    let mut totals = [0; 4];
     for seed in first..first + seeds {
         compare(seed).iter().zip(&mut totals).for_each(|(part, sum)| *sum += part);
     }
-    let [changes, logins] = totals;
-    println!("{seeds} labs: {changes} changes of virtual links, {logins} logins");
+    let [changes, logins, ended, returned] = totals;
+    println!(
+        "{seeds} labs: {changes} changes of virtual links, {logins} logins; by cables {ended} ends, {returned} returns"
+    );
+    assert!(one.is_some() || (ended as u64 > seeds && returned as u64 > seeds), "{totals:?}");
     assert!(one.is_some() || (changes as u64 > 2 * seeds && logins as u64 > 2 * seeds), "{totals:?}");
 }
