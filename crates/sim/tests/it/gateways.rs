@@ -116,6 +116,10 @@ fn zones_apply_to_the_virtual_n_port_of_each_host() {
 }
 
 /// Three hosts behind one gateway, with faults.
+///
+/// The gateway repeats a lost ABTS after `abort_timeout`. Until it is answered, writes of a host to
+/// the blocks of its aborted write end with BUSY. With the default of 10 s, they would still be in
+/// flight at the end of a run of 14 s.
 fn with_faults(grain: &str, mode: &str, faults: &str) -> String {
     format!(
         r#"
