@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             _ => rate.bare_runs.push(bare(shape)),
         }
     }
-    rate.ns3 = ns3.map(|ns3| Beside::Compared(ns3.finish(&rate.runs))).or(skipped);
+    rate.ns3 = ns3.map(|ns3| Beside::Compared(ns3.finish())).or(skipped);
     rate.ratio = Estimate::of_ratios(&rate.runs, &rate.bare_runs);
     let bounds = rate.bounds(args.plane);
     args.outputs.write_or_print("sim", &rate, || text(&rate, args.plane) + &bound::text(&bounds))?;

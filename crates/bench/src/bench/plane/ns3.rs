@@ -36,6 +36,14 @@ const TIME_STAMP_BYTES: u16 = 12;
 const LINES: u64 = 4;
 /// Largest difference of the completed reads.
 const TOLERANCE: f64 = 0.05;
+/// Largest difference of the packet-hops: both send the same data, and differ in the number of
+/// acknowledgements.
+const HOP_TOLERANCE: f64 = 0.02;
+/// Processor time of the runs of sanloom that are compared with one of ns-3, in seconds. A single
+/// one of 20 ms would be too short to be measured.
+const OWN_CPU_S: f64 = 0.2;
+/// Most such runs.
+const MOST_OWN_RUNS: u32 = 100;
 
 /// ns-3 beside sanloom.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -61,6 +69,8 @@ pub struct Compared {
     pub sanloom: Counts,
     /// Packet-hops of ns-3 per second of processor time, for each run.
     pub runs: Vec<f64>,
+    /// Those of sanloom in runs of the same simulated time, beside each run of ns-3.
+    pub own_runs: Vec<f64>,
     /// Rate of sanloom to that of ns-3: median of the paired runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
@@ -78,6 +88,7 @@ struct Run {
 pub(super) struct Ns3 {
     program: Program,
     lab: String,
+    shape: Shape,
     compared: Compared,
 }
 
@@ -97,13 +108,14 @@ impl Ns3 {
                 ns3: Counts::default(),
                 sanloom: ethernet::sample(shape, DURATION_PS).counts,
                 runs: Vec::new(),
+                own_runs: Vec::new(),
                 ratio: None,
             };
-            Ns3 { program, lab, compared }
+            Ns3 { program, lab, shape, compared }
         }))
     }
 
-    /// Runs ns-3 once.
+    /// Runs ns-3 once, and sanloom on the same simulated time.
     ///
     /// # Errors
     /// If the program fails, or does other work.
@@ -112,16 +124,37 @@ impl Ns3 {
         let run: Run = self.program.run(&[&seconds], &self.lab)?;
         self.compared.ns3 = run.counts;
         self.compared.runs.push(run.counts.packet_hops as f64 / run.cpu_s.max(1e-9));
+        self.compared.own_runs.push(own_rate(self.shape));
         self.compared.check().map_err(Failure::environment)
     }
 
-    /// Returns the comparison with the packet-hops of sanloom per second of processor time.
-    pub(super) fn finish(self, runs: &[f64]) -> Compared {
-        Compared { ratio: Estimate::of_ratios(runs, &self.compared.runs), ..self.compared }
+    /// Returns the comparison with the ratio of the rates.
+    pub(super) fn finish(self) -> Compared {
+        self.compared.with_ratio()
     }
 }
 
+/// Returns the packet-hops of sanloom per second of processor time, in runs of the simulated time of
+/// ns-3.
+fn own_rate(shape: Shape) -> f64 {
+    let (mut packet_hops, mut cpu_s) = (0, 0.0);
+    for _ in 0..MOST_OWN_RUNS {
+        let sample = ethernet::sample(shape, DURATION_PS);
+        packet_hops += sample.counts.packet_hops;
+        cpu_s += sample.cpu_s;
+        if cpu_s >= OWN_CPU_S {
+            break;
+        }
+    }
+    packet_hops as f64 / cpu_s.max(1e-9)
+}
+
 impl Compared {
+    /// Adds the ratio of the rates in runs of the same simulated time.
+    fn with_ratio(self) -> Compared {
+        Compared { ratio: Estimate::of_ratios(&self.own_runs, &self.runs), ..self }
+    }
+
     /// Compares the work of both.
     fn check(&self) -> Result<(), String> {
         for (name, counts) in [("ns-3", &self.ns3), ("sanloom", &self.sanloom)] {
@@ -138,6 +171,10 @@ impl Compared {
         let (ns3, sanloom) = (self.ns3.ios as f64, self.sanloom.ios as f64);
         if (ns3 - sanloom).abs() > TOLERANCE * sanloom.max(1.0) {
             return Err(format!("ns-3 completes {ns3} reads and sanloom {sanloom}, so the work differs"));
+        }
+        let (ns3, sanloom) = (self.ns3.packet_hops as f64, self.sanloom.packet_hops as f64);
+        if (ns3 - sanloom).abs() > HOP_TOLERANCE * sanloom.max(1.0) {
+            return Err(format!("ns-3 counts {ns3} packet-hops and sanloom {sanloom}, so the work differs"));
         }
         Ok(())
     }
@@ -200,7 +237,7 @@ pub(super) fn text(beside: &Beside) -> String {
     let ratio = compared.ratio.map_or_else(|| "-".to_owned(), |ratio| ratio.to_string());
     format!(
         "ns-3 with its TCP      {:.3} M packet-hops, {:.2} events each (runs: {})\n\
-         \x20 reads in {}        {} in ns-3, {} in sanloom\n\
+         \x20 reads in {}        {} in ns-3, {} in sanloom, at {:.2} M packet-hops\n\
          ratio to it            {ratio}\n",
         median(compared.runs.iter().copied()) / 1e6,
         compared.ns3.events as f64 / compared.ns3.packet_hops.max(1) as f64,
@@ -208,6 +245,7 @@ pub(super) fn text(beside: &Beside) -> String {
         format::seconds(compared.duration_s),
         format::grouped(compared.ns3.ios),
         format::grouped(compared.sanloom.ios),
+        median(compared.own_runs.iter().copied()) / 1e6,
     )
 }
 
@@ -219,7 +257,7 @@ mod tests {
     /// Work of 20 ms in which nothing is on its way.
     fn compared() -> Compared {
         let counts = Counts { ios: 1000, packet_hops: 4000, sent: 1000, delivered: 1000, events: 1 };
-        Compared { duration_s: 0.02, ns3: counts, sanloom: counts, runs: Vec::new(), ratio: None }
+        Compared { duration_s: 0.02, ns3: counts, sanloom: counts, runs: Vec::new(), own_runs: Vec::new(), ratio: None }
     }
 
     #[test]
@@ -228,6 +266,12 @@ mod tests {
         let mut fewer = compared();
         fewer.ns3.ios = 949;
         assert!(fewer.check().is_err_and(|error| error.contains("949 reads and sanloom 1000")));
+        // As many reads, with more acknowledgements.
+        let mut more = compared();
+        more.ns3 = Counts { packet_hops: 4084, sent: 1021, delivered: 1021, ..more.ns3 };
+        assert!(more.check().is_err_and(|error| error.contains("4084 packet-hops and sanloom 4000")));
+        more.ns3 = Counts { packet_hops: 4076, sent: 1019, delivered: 1019, ..more.ns3 };
+        assert_eq!(more.check(), Ok(()));
         for hops in [3999, 4001] {
             let mut other = compared();
             other.ns3.packet_hops = hops;
@@ -237,6 +281,12 @@ mod tests {
         let mut on_the_way = compared();
         (on_the_way.sanloom.sent, on_the_way.sanloom.packet_hops) = (1001, 4003);
         assert_eq!(on_the_way.check(), Ok(()));
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_runs_of_the_same_simulated_time() {
+        let compared = Compared { runs: vec![10.0, 20.0], own_runs: vec![300.0, 600.0], ..compared() };
+        assert_eq!(compared.with_ratio().ratio.map(|ratio| ratio.median), Some(30.0));
     }
 
     #[test]
