@@ -21,9 +21,40 @@ const TAP_QUEUE_FRAMES: u32 = 16_384;
 /// CAP_NET_ADMIN the limit is that of `net.core.rmem_max`.
 const RECEIVE_BUFFER_BYTES: i32 = 16 << 20;
 
-/// Part of the receive buffer at which it is taken to fill up, and from which it no longer is.
+/// Memory of a full FCoE frame in the kernel's receive buffer, in bytes: the frame in half a page or
+/// more, and its descriptor.
+const FRAME_MEMORY_BYTES: u32 = 4_608;
+/// Part of the receive buffer at which it is taken to fill up.
 const FILL_BEGINS: u32 = 8;
-const FILL_ENDS: u32 = 16;
+/// Most of the buffer at which it is taken to fill up, if it is small.
+const MOST_FILL: u32 = 4;
+/// Smallest buffer that takes the batch that is read next, and three further ones until the peer has
+/// read the pause, in bytes.
+const SMALLEST_BUFFER_BYTES: u32 = 4 * batch::BATCH as u32 * FRAME_MEMORY_BYTES;
+
+/// Levels of a receive buffer, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Levels {
+    /// The peer pauses above this level.
+    begins: u32,
+    /// The peer goes on at this level or below.
+    ends: u32,
+}
+
+impl Levels {
+    /// Returns the levels of a buffer. The distance of both grows with the buffer, and is at least
+    /// half a batch with the default of `net.core.rmem_max` (208 KiB), so that a batch more or less
+    /// does not change the answer each time.
+    fn of(limit_bytes: u32) -> Levels {
+        let batch_bytes = batch::BATCH as u32 * FRAME_MEMORY_BYTES;
+        let begins = (limit_bytes / FILL_BEGINS).max(batch_bytes.min(limit_bytes / MOST_FILL));
+        Levels { begins, ends: begins / 4 }
+    }
+
+    fn fills_up(self, used_bytes: u32, was: bool) -> bool {
+        used_bytes > if was { self.ends } else { self.begins }
+    }
+}
 
 /// A tap interface: this machine is at one end, the switch at the other.
 #[derive(Debug)]
@@ -116,6 +147,8 @@ pub struct Packet {
     types: Vec<u16>,
     running: bool,
     kernel_drops: u64,
+    /// The log has the remedy for a receive buffer that is too small.
+    has_warned: bool,
 }
 
 impl Packet {
@@ -141,7 +174,8 @@ impl Packet {
         let types: Vec<u16> = types.iter().map(|ether_type| ether_type.0).collect();
         let index = interface::index_of(name).map_err(failed)?;
         let socket = interface::open_packet(index, RECEIVE_BUFFER_BYTES, &types).map_err(failed)?;
-        let mut packet = Packet { socket, name: name.to_owned(), index, types, running: false, kernel_drops: 0 };
+        let mut packet =
+            Packet { socket, name: name.to_owned(), index, types, running: false, kernel_drops: 0, has_warned: false };
         packet.check_peer();
         Ok(packet)
     }
@@ -178,10 +212,12 @@ impl Packet {
 
     /// Returns whether the kernel's receive buffer is filling up. `was`: the last answer. The rest
     /// of the buffer takes what the peer sends until it has read the pause.
-    pub fn fills_up(&self, was: bool) -> bool {
+    pub fn fills_up(&mut self, was: bool) -> bool {
         let memory = interface::receive_memory(self.socket.as_fd()).unwrap_or_default();
-        let part = if was { FILL_ENDS } else { FILL_BEGINS };
-        memory.used_bytes > memory.limit_bytes / part
+        if let Some(remedy) = remedy(memory.limit_bytes).filter(|_| !std::mem::replace(&mut self.has_warned, true)) {
+            tracing::warn!(interface = self.name, "{remedy}");
+        }
+        Levels::of(memory.limit_bytes).fills_up(memory.used_bytes, was)
     }
 
     /// Receives frames, see [`batch::receive`].
@@ -206,5 +242,66 @@ impl Packet {
                 }
             },
         }
+    }
+}
+
+/// Returns the remedy for a receive buffer that cannot take what a peer sends until it pauses.
+fn remedy(limit_bytes: u32) -> Option<String> {
+    (limit_bytes < SMALLEST_BUFFER_BYTES).then(|| {
+        format!(
+            "the kernel's receive buffer of {} KiB is too small for pauses without loss, which need {} KiB; set \
+             `sysctl -w net.core.rmem_max={RECEIVE_BUFFER_BYTES}`, or run with CAP_NET_ADMIN",
+            limit_bytes >> 10,
+            SMALLEST_BUFFER_BYTES >> 10
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BATCH_BYTES: u32 = batch::BATCH as u32 * FRAME_MEMORY_BYTES;
+    /// Buffers with the default of `net.core.rmem_max` and with CAP_NET_ADMIN; the kernel doubles
+    /// both.
+    const DEFAULT: u32 = 2 * 212_992;
+    const LARGE: u32 = 2 * RECEIVE_BUFFER_BYTES as u32;
+
+    /// Returns how often the answer changes while a batch arrives for each one that is read.
+    fn changes(limit_bytes: u32, base_bytes: u32) -> u32 {
+        let (levels, mut was, mut changes) = (Levels::of(limit_bytes), false, 0);
+        for turn in 0..100 {
+            let swing = if turn % 2 == 0 { BATCH_BYTES / 2 } else { 0 };
+            let now = levels.fills_up(base_bytes + swing, was);
+            changes += u32::from(now != was);
+            was = now;
+        }
+        changes
+    }
+
+    #[test]
+    fn a_batch_more_or_less_does_not_pause_and_resume_the_peer_each_time() {
+        for limit_bytes in [DEFAULT, LARGE] {
+            for base_bytes in (0..limit_bytes / 2).step_by(1_024) {
+                assert!(changes(limit_bytes, base_bytes) <= 1, "{base_bytes} of {limit_bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_buffer_takes_what_arrives_until_the_peer_pauses() {
+        for limit_bytes in [8_192, 100_000, DEFAULT, SMALLEST_BUFFER_BYTES, LARGE] {
+            let Levels { begins, ends } = Levels::of(limit_bytes);
+            assert!(ends < begins && begins <= limit_bytes / 4, "{limit_bytes}");
+        }
+        let large = Levels::of(LARGE);
+        assert_eq!(large, Levels { begins: LARGE / 8, ends: LARGE / 32 });
+    }
+
+    #[test]
+    fn a_small_buffer_has_a_remedy() {
+        let text = remedy(DEFAULT).expect("the default is too small");
+        assert!(text.contains("416 KiB") && text.contains("net.core.rmem_max=16777216"), "{text}");
+        assert_eq!((remedy(SMALLEST_BUFFER_BYTES), remedy(LARGE)), (None, None));
     }
 }

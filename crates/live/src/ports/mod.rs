@@ -323,7 +323,7 @@ impl EthernetPort {
         };
         // A batch that is not full has emptied the buffer.
         let is_full = matches!(received, Ok((BATCH, _)));
-        self.fills_up = match &self.driver {
+        self.fills_up = match &mut self.driver {
             Driver::Packet(driver) if is_full && self.egress.lossless() != 0 => driver.fills_up(self.fills_up),
             _ => false,
         };
