@@ -21,15 +21,15 @@ const TAP_QUEUE_FRAMES: u32 = 16_384;
 /// CAP_NET_ADMIN the limit is that of `net.core.rmem_max`.
 const RECEIVE_BUFFER_BYTES: i32 = 16 << 20;
 
-/// Memory of a full FCoE frame in the kernel's receive buffer, in bytes: the frame in half a page or
-/// more, and its descriptor.
+/// Memory of a full FCoE frame in the kernel's receive buffer, in bytes: a page for the frame, and
+/// its descriptor.
 const FRAME_MEMORY_BYTES: u32 = 4_608;
 /// Part of the receive buffer at which it is taken to fill up.
 const FILL_BEGINS: u32 = 8;
 /// Most of the buffer at which it is taken to fill up, if it is small.
 const MOST_FILL: u32 = 4;
-/// Smallest buffer that takes the batch that is read next, and three further ones until the peer has
-/// read the pause, in bytes.
+/// Smallest buffer that takes the batch that is read next, and three further ones until the peer
+/// has read the pause, in bytes.
 const SMALLEST_BUFFER_BYTES: u32 = 4 * batch::BATCH as u32 * FRAME_MEMORY_BYTES;
 
 /// Levels of a receive buffer, in bytes.

@@ -96,29 +96,17 @@ impl Device {
         self.plain &= self.attentions.is_empty();
     }
 
-    /// Records a condition of every unit that the nexuses of some initiator ports see, because the
-    /// storage behind the device has changed. A device without unit attentions of its own
+    /// Records a condition of every unit that some nexuses see, because the storage behind the
+    /// device has changed. `concerns` selects them by their number and initiator port. A device
+    /// without unit attentions of its own
     /// ([`DeviceConfig::attentions`](super::DeviceConfig::attentions)) reports it as well.
-    pub fn report_change(&mut self, code: SenseCode, concerns: impl Fn(&TransportId) -> bool) {
-        let is_its = |nexus: &NexusId| self.initiator(*nexus).is_some_and(&concerns);
+    pub fn report_change(&mut self, code: SenseCode, concerns: impl Fn(NexusId, &TransportId) -> bool) {
+        let is_its = |nexus: &NexusId| self.initiator(*nexus).is_some_and(|port| concerns(*nexus, port));
         let nexuses: Vec<NexusId> = self.nexuses.ids().filter(is_its).collect();
         for nexus in nexuses {
             for unit in (0..self.units.len() as u16).filter(|&unit| self.sees(nexus, unit)).collect::<Vec<_>>() {
                 self.attentions.record(unit, nexus, code);
             }
-        }
-        self.update_plain();
-    }
-
-    /// Records the loss of an I_T nexus for every unit that a nexus sees, because the nexus before
-    /// it with the storage behind the device was lost (SAM-5, 6.3.4). A device without unit
-    /// attentions of its own reports it as well.
-    pub fn report_nexus_loss(&mut self, nexus: NexusId) {
-        if self.initiator(nexus).is_none() {
-            return;
-        }
-        for unit in (0..self.units.len() as u16).filter(|&unit| self.sees(nexus, unit)).collect::<Vec<_>>() {
-            self.attentions.record(unit, nexus, SenseCode::I_T_NEXUS_LOSS);
         }
         self.update_plain();
     }

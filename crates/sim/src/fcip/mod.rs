@@ -271,8 +271,8 @@ impl Fcip {
         }
     }
 
-    /// Stops or starts the switch at a side of a link. What a stopped switch has not sent is lost,
-    /// and what is sent to it is not received. It connects again when it starts.
+    /// Stops or starts the switch at a side of a link. A stopped switch loses its unsent frames,
+    /// and receives none. It connects again when it starts.
     pub fn set_running(&mut self, net: &mut Net, link: u16, side: usize, runs: bool) {
         let Some(&number) = self.by_link.get(&link) else { return };
         if std::mem::replace(&mut self.tunnels[number].is_stopped[side], !runs) != runs {

@@ -239,7 +239,7 @@ fn the_peer_of_a_stopped_switch_notices_by_keep_alives_and_the_link_returns_with
             let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
             assert!((tunnel.down_s - down_s).abs() < 0.02, "{case}: {} s", tunnel.down_s);
             assert!(tunnel.down_s > 0.0, "{case}");
-            // What is on the line of the interface when the switch stops still leaves.
+            // A frame on the line when the switch stops still leaves.
             let ms = 1_000_000_000_u64;
             let off = 1_001 * ms..(1_000 + lasting_ms) * ms;
             let while_off = |sent: &[u64]| sent.iter().filter(|at| off.contains(*at)).count();

@@ -69,7 +69,7 @@ pub struct Compared {
     pub sanloom: Counts,
     /// Packet-hops of ns-3 per second of processor time, for each run.
     pub runs: Vec<f64>,
-    /// Those of sanloom in runs of the same simulated time, beside each run of ns-3.
+    /// Packet-hops of sanloom per second, in runs of the same simulated time beside each of ns-3.
     pub own_runs: Vec<f64>,
     /// Rate of sanloom to that of ns-3: median of the paired runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,8 +134,8 @@ impl Ns3 {
     }
 }
 
-/// Returns the packet-hops of sanloom per second of processor time, in runs of the simulated time of
-/// ns-3.
+/// Returns the packet-hops of sanloom per second of processor time, in runs of the simulated time
+/// of ns-3.
 fn own_rate(shape: Shape) -> f64 {
     let (mut packet_hops, mut cpu_s) = (0, 0.0);
     for _ in 0..MOST_OWN_RUNS {

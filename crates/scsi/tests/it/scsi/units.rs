@@ -80,7 +80,7 @@ fn sense_data_of_a_medium_that_is_a_device_reach_the_host() {
 fn a_change_behind_the_device_is_reported_once_to_each_nexus_that_it_concerns() {
     let mut bench = Bench::new(DeviceConfig { attentions: false, ..config() });
     let [first, second] = [1, 2].map(|number| bench.host(number, 0));
-    bench.device.report_change(SenseCode::I_T_NEXUS_LOSS, |initiator| *initiator == host(1));
+    bench.device.report_change(SenseCode::I_T_NEXUS_LOSS, |_, initiator| *initiator == host(1));
     for unit in [0, 1] {
         bench.good(second, unit, TUR, &[]);
         let attention = bench.sense(first, unit, TUR, &[]);
@@ -89,7 +89,7 @@ fn a_change_behind_the_device_is_reported_once_to_each_nexus_that_it_concerns() 
     }
     assert_eq!(bench.device.reported_attentions(), 2);
     // A nexus that begins afterwards has not lived through the change.
-    bench.device.report_change(SenseCode::REPORTED_LUNS_CHANGED, |_| true);
+    bench.device.report_change(SenseCode::REPORTED_LUNS_CHANGED, |_, _| true);
     let third = bench.device.connect(1, host(3));
     bench.good(third, 0, TUR, &[]);
 }

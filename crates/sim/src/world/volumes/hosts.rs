@@ -228,11 +228,12 @@ pub(in crate::world) fn carry_out(world: &mut World, order: GatewayOrder) {
         }
         GatewayOrder::Attention { storage, host, code } => {
             let World { lab, storage: all, .. } = world;
-            let concerns = |initiator: &TransportId| host.is_none_or(|host| is_of(lab, host, initiator));
+            let concerns = |_, initiator: &TransportId| host.is_none_or(|host| is_of(lab, host, initiator));
             all.systems[usize::from(storage)].device.report_change(code, concerns);
         }
         GatewayOrder::NexusLoss { storage, nexus } => {
-            world.storage.systems[usize::from(storage)].device.report_nexus_loss(nexus);
+            let device = &mut world.storage.systems[usize::from(storage)].device;
+            device.report_change(SenseCode::I_T_NEXUS_LOSS, |own, _| own == nexus);
         }
     }
 }

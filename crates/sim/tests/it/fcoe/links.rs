@@ -322,7 +322,8 @@ fn check_joined(
             // It may have ended and be on its way back.
             let is_up = is_up_at(limit_ps) || is_up_at(limit_ps + TRANSIT_PS);
             assert!(is_up, "{case}: a way from {from_ps} to {to_ps}, down at {limit_ps} ps: {ups:?}");
-            returned += usize::from(!is_up_at(from_ps));
+            // The first discovery is no return.
+            returned += usize::from(from_ps > 0 && !is_up_at(from_ps));
         }
     }
     [ended, returned]
@@ -438,6 +439,44 @@ fn check_logins(
         }
         assert!(!logged_in || up_since.is_some(), "seed {seed}: h{host} is logged in at {now} ps: {own:?} {paths:?}");
     }
+}
+
+/// A host and a forwarder whose cable between the switches is dark from 100 to 200 ms. The virtual
+/// link changes at these times in ms.
+fn check_one(changes: &[(u64, bool)]) -> [usize; 2] {
+    let ends = |from: &str, to: &str| [from.to_owned(), to.to_owned()];
+    let draw = Draw {
+        text: String::new(),
+        cables: vec![ends("fcf0", "e0"), ends("h0", "e1"), ends("e0", "e1")],
+        virtual_links: vec![ends("h0", "fcf0")],
+    };
+    let ms = |at: u64| at * 1_000_000_000;
+    let cables = [(ms(100), 2, false), (ms(200), 2, true)];
+    let changes: Vec<(u64, usize, bool)> = changes.iter().map(|&(at, up)| (ms(at), 0, up)).collect();
+    check_joined("a lab", &draw, 0, &cables, &changes, ms(700))
+}
+
+#[test]
+fn the_cables_alone_predict_the_end_and_the_return_of_a_virtual_link() {
+    assert_eq!(check_one(&[(1, true), (140, false), (215, true)]), [1, 1]);
+}
+
+#[test]
+#[should_panic(expected = "up without a way since Some(100000000000)")]
+fn a_virtual_link_that_outlives_its_way_is_found() {
+    check_one(&[(1, true), (190, false), (215, true)]);
+}
+
+#[test]
+#[should_panic(expected = "ended at 90000000000 ps on a whole way")]
+fn a_virtual_link_that_ends_on_a_whole_way_is_found() {
+    check_one(&[(1, true), (90, false), (95, true), (140, false), (215, true)]);
+}
+
+#[test]
+#[should_panic(expected = "a way from 200000000000 to 700000000000, down at")]
+fn a_virtual_link_that_does_not_return_is_found() {
+    check_one(&[(1, true), (140, false)]);
 }
 
 #[test]
