@@ -4,6 +4,7 @@
 //! rows as [`EventsView`], a table like the others. Identifiers of messages have the form of Fabric
 //! OS; their numbers are those of sanloom, apart from `FABR-1001`, `ZONE-1022` and `SEC-1193`.
 
+use crate::control::RequestUser;
 use crate::view::{EventRow, EventsView, Severity};
 use sanloom_fc::fabric::{FibDelta, PortMode};
 use sanloom_fc::fabric_switch::{Event, FabricSwitch, Output};
@@ -95,15 +96,6 @@ pub enum ClientEvent {
         user: String,
         /// Address of the client.
         address: String,
-        /// Interface, for example `REST`.
-        interface: String,
-    },
-    /// A user has enabled or disabled the switch.
-    SwitchEnabled {
-        /// True if the switch is enabled now.
-        enabled: bool,
-        /// Name of the user.
-        user: String,
         /// Interface, for example `REST`.
         interface: String,
     },
@@ -261,11 +253,25 @@ impl EventLog {
         self.add(at, kind, New { switch: Some(switch), port, text, ..New::default() });
     }
 
-    /// Records that an operator has enabled or disabled a port. `switch`: index in the lab.
-    pub fn port_enabled(&mut self, at: Instant, (switch, port): (u16, u16), enabled: bool) {
+    /// Records that an operator or the user of a management interface has enabled or disabled a
+    /// port. `switch`: index in the lab.
+    pub fn port_enabled(&mut self, at: Instant, (switch, port): (u16, u16), enabled: bool, by: Option<&RequestUser>) {
         let (kind, word) = if enabled { (Kind::PortEnabled, "enabled") } else { (Kind::PortDisabled, "disabled") };
-        let text = format!("Port {port} is {word} by an operator.");
-        self.add(at, kind, New { switch: Some(switch), port: Some(port), text, ..New::default() });
+        let (user, way) = user_and_way(by);
+        let text = format!("Port {port} is {word} {way}.");
+        self.add(at, kind, New { switch: Some(switch), port: Some(port), user, text });
+    }
+
+    /// Records that an operator or the user of a management interface has enabled or disabled a
+    /// switch. `switch`: index in the lab.
+    pub fn switch_enabled(&mut self, at: Instant, switch: u16, enabled: bool, by: Option<&RequestUser>) {
+        let (kind, word) = match enabled {
+            true => (Kind::SwitchEnabled, "enabled"),
+            false => (Kind::SwitchDisabled, "disabled"),
+        };
+        let (user, way) = user_and_way(by);
+        let text = format!("The switch is {word} {way}.");
+        self.add(at, kind, New { switch: Some(switch), port: None, user, text });
     }
 
     /// Records the start or the stop of a switch. A switch that stops loses its links and logins.
@@ -286,13 +292,6 @@ impl EventLog {
                 let (address, interface) = (printable(address), printable(interface));
                 let text = format!("Login failure attempt via {interface}. IP Addr: {address}");
                 (Kind::LoginFailed, user, text)
-            }
-            ClientEvent::SwitchEnabled { enabled, user, interface } => {
-                let (kind, word) = match enabled {
-                    true => (Kind::SwitchEnabled, "enabled"),
-                    false => (Kind::SwitchDisabled, "disabled"),
-                };
-                (kind, user, format!("The switch is {word} via {}.", printable(interface)))
             }
         };
         self.add(at, kind, New { switch, port: None, user: printable(user), text });
@@ -330,6 +329,15 @@ impl EventLog {
             }
         });
         EventsView { events: rows.collect(), discarded: first - 1 }
+    }
+}
+
+/// Name of the user of a request, and the way of the request as the end of a sentence. The user of a
+/// request without a management interface is not known.
+fn user_and_way(by: Option<&RequestUser>) -> (String, String) {
+    match by {
+        Some(RequestUser { user, interface }) => (printable(user), format!("via {}", printable(interface))),
+        None => (String::new(), "by an operator".to_owned()),
     }
 }
 
@@ -374,7 +382,7 @@ mod tests {
         let mut log = EventLog::default();
         log.set_origin(1_000.0);
         for port in 0..MAX_EVENTS as u16 + 10 {
-            log.port_enabled(Instant::from_ns(u64::from(port) * 1_000_000_000), (1, port), false);
+            log.port_enabled(Instant::from_ns(u64::from(port) * 1_000_000_000), (1, port), false, None);
         }
         let all = rows(&log, 0, None);
         assert_eq!((all.events.len(), all.discarded), (MAX_EVENTS, 10));

@@ -111,7 +111,7 @@ export class Store extends EventTarget {
     if (s.blocked[i]) return "blocked";
     if (s.isolated[i]) return "isolated";
     if (s.light[i]) return "up";
-    if (s.dark[i] === "disabled") return "disabled";
+    if (s.dark[i] === "disabled" || s.dark[i] === "switch_disabled") return "disabled";
     return s.dark[i] === "unplugged" ? "absent" : "down";
   }
 

@@ -1,5 +1,6 @@
 //! Requests below `/api/v1` and `/metrics`.
 
+use super::login::PLACE;
 use super::{Web, capture, decode};
 use crate::Busy;
 use crate::Fabric;
@@ -7,7 +8,7 @@ use crate::server::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
 use crate::server::http::{Method, Request, Response, StatusCode};
 use crate::server::users::Role;
 use crate::server::{Bytes, Peer, Reply};
-use sanloom_api::control::{self, Answer, ErrorKind, ShowTable, ZoneAction};
+use sanloom_api::control::{self, Answer, ErrorKind, RequestUser, ShowTable, ZoneAction};
 use sanloom_api::metrics::Format;
 use sanloom_api::volume::VolumeAction;
 use serde::Serialize;
@@ -74,7 +75,13 @@ impl Web {
         self.shown().results.get(number).cloned()
     }
 
-    fn request(&self, request: control::Request, role: Role, user: &str, fabric: &mut dyn Fabric) -> Response<Bytes> {
+    fn request(
+        &self,
+        mut request: control::Request,
+        role: Role,
+        user: &str,
+        fabric: &mut dyn Fabric,
+    ) -> Response<Bytes> {
         let needed = permission(&request);
         if role < needed {
             return forbidden(needed);
@@ -84,6 +91,10 @@ impl Web {
             let kind = serde_json::to_value(&request).ok();
             let kind = kind.as_ref().and_then(|value| value.get("request")).and_then(|kind| kind.as_str());
             tracing::info!(user, request = kind.unwrap_or_default(), "request of the page");
+        }
+        // The event log names the user who has logged in, whatever the page has sent.
+        if let control::Request::Port { by, .. } | control::Request::Switch { by, .. } = &mut request {
+            *by = Some(RequestUser { user: user.to_owned(), interface: PLACE.interface.to_owned() });
         }
         match fabric.ask(request) {
             Ok(answer) => {
@@ -102,9 +113,8 @@ pub fn permission(request: &control::Request) -> Role {
         R::Show { .. } | R::Events { .. } | R::Metrics => Role::View,
         R::Volume { action: VolumeAction::Show { .. } } => Role::View,
         R::Zone { action: ZoneAction::Show | ZoneAction::Preview { .. }, .. } => Role::View,
-        R::Port { .. } | R::PortGroup { .. } | R::Zone { .. } | R::Inject { .. } | R::ClearInjections { .. } => {
-            Role::Operate
-        }
+        R::Port { .. } | R::Switch { .. } | R::PortGroup { .. } | R::Zone { .. } => Role::Operate,
+        R::Inject { .. } | R::ClearInjections { .. } => Role::Operate,
         // Such requests write files of the machine, or read files that a lab names.
         R::Capture { .. } | R::Trace { .. } | R::Apply { .. } => Role::Administer,
         R::Fcoe(_) | R::Volume { .. } | R::Log { .. } | R::Stop => Role::Administer,

@@ -55,7 +55,7 @@ impl Fabric for Handle {
                 let ports = ends.map(row).collect();
                 Answer::View(View::new("lab", 1.0, Table::Ports(PortsView { ports })))
             }
-            Request::Port { port, enabled } => {
+            Request::Port { port, enabled, .. } => {
                 *dark = (!enabled).then_some(port);
                 Answer::Done
             }

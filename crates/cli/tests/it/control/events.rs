@@ -5,7 +5,7 @@ use crate::control::zoned::two_disks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sanloom_api::control::{Answer, Request};
-use sanloom_api::view::{EventRow, Severity, Table, View};
+use sanloom_api::view::{Dark, EventRow, PortRow, Severity, Table, View};
 
 const HTTP: u16 = 18_080;
 
@@ -13,6 +13,14 @@ fn rows(lab: &Managed) -> Vec<EventRow> {
     let shown = lab.instance.run("show LAB events --live --json").good();
     match serde_json::from_str::<View>(&shown).unwrap().table {
         Table::Events(view) => view.events,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ports(lab: &Managed) -> Vec<PortRow> {
+    let shown = lab.instance.run("show LAB ports --live --json").good();
+    match serde_json::from_str::<View>(&shown).unwrap().table {
+        Table::Ports(view) => view.ports,
         other => panic!("{other:?}"),
     }
 }
@@ -32,10 +40,38 @@ fn check(lab: &Managed) {
     lab.instance.run("port disable LAB sw1:0").good();
     lab.instance.wait("the end of the login", |_| has(lab, "NS-1002", "sw1"));
     assert_eq!(wrong_password(lab), 401);
+    let token = lab.login();
+    let object = "/rest/running/brocade-fibrechannel-switch/fibrechannel-switch";
+    // State of the switch in the process of the fabric.
+    let state = || {
+        let answer = lab.send(&format!("GET {object}"), &[&token], "").tree();
+        let switch = answer.child("fibrechannel-switch").unwrap();
+        ["enabled-state", "operational-status-string"].map(|leaf| switch.leaf(leaf).unwrap()).join(" ")
+    };
+    let disabled = |name: &str| ports(lab).into_iter().find(|row| row.port == name).unwrap().dark;
+    assert_eq!(state(), "2 online");
+    // The console is a process of its own.
     assert!(console("switchdisable; switchshow").contains("switchState:\tOffline"));
+    assert_eq!(state(), "3 offline");
+    assert!(lab.instance.run("show LAB switch --live").good().contains("disabled"));
+    assert_eq!([disabled("sw1:0"), disabled("sw1:1")], [Some(Dark::Disabled), Some(Dark::SwitchDisabled)]);
+    // Users that disable it again change nothing.
+    assert_eq!(console("switchdisable"), "");
+    let patch = |state: &str| {
+        let body = format!("<fibrechannel-switch><enabled-state>{state}</enabled-state></fibrechannel-switch>");
+        assert_eq!(lab.send(&format!("PATCH {object}"), &[&token], &body).status, 204);
+    };
+    patch("3");
     lab.instance.wait("the switch is alone", |_| has(lab, "FABR-1003", "sw1"));
-    assert_eq!(console("switchenable"), "");
+    patch("2");
+    assert_eq!(state(), "2 online");
     assert!(console("switchshow").contains("switchState:\tOnline"));
+    assert_eq!([disabled("sw1:0"), disabled("sw1:1")], [Some(Dark::Disabled), None], "ports keep their state");
+    assert_eq!(console("switchdisable"), "");
+    assert_eq!(lab.instance.run("port enable LAB sw1").good(), "sw1 is enabled\n");
+    assert_eq!(state(), "2 online");
+    assert_eq!(console("switchenable"), "");
+    lab.send("POST /rest/logout", &[&token], "");
     lab.instance.wait("a link comes up", |_| {
         rows(lab).iter().rev().take_while(|row| row.id != "SWCH-1002").any(|row| row.id == "PORT-1001")
     });
@@ -48,7 +84,15 @@ fn check(lab: &Managed) {
     assert_eq!((down.severity, &*down.text, down.audit), (Severity::Warning, "The link of port 0 is down.", false));
     assert!(find("PORT-1004").audit && find("NS-1002").text.contains("is no longer logged in at port 0"));
     assert_eq!((&*find("SEC-1193").user, &*find("SEC-1193").switch), ("mallory", "sw1"));
-    assert_eq!((&*find("SWCH-1002").user, &*find("SWCH-1002").text), ("admin", "The switch is disabled via console."));
+    let changes = all.iter().filter(|row| row.id.starts_with("SWCH-"));
+    let changes: Vec<(&str, &str)> = changes.map(|row| (&*row.user, &*row.text)).collect();
+    let expected = [
+        ("admin", "The switch is disabled via console."),
+        ("admin", "The switch is enabled via REST."),
+        ("admin", "The switch is disabled via console."),
+        ("", "The switch is enabled by an operator."),
+    ];
+    assert_eq!(changes, expected);
     let Ok(Answer::View(view)) = lab.instance.ask(&Request::Events { after: down.sequence }) else { panic!("no view") };
     let Table::Events(view) = view.table else { panic!("no events") };
     assert_eq!(view.events.first().unwrap().sequence, down.sequence + 1);
