@@ -98,6 +98,9 @@ pub enum Request {
         /// The switch; if absent, the first switch that runs in the instance.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         switch: Option<String>,
+        /// The user whom the event log names; the client of [`ZoneAction::As`] comes first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<RequestUser>,
         /// Requested operation.
         #[serde(flatten)]
         action: ZoneAction,
@@ -399,9 +402,9 @@ mod tests {
         assert_eq!(serde_json::to_string(&switch).unwrap(), text);
         assert_eq!(serde_json::from_str::<Request>(text).unwrap(), switch);
         let commit: Request = serde_json::from_str(r#"{"request":"zone","switch":"sw1","do":"commit"}"#).unwrap();
-        assert_eq!(commit, Request::Zone { switch: Some("sw1".to_owned()), action: ZoneAction::Commit });
+        assert_eq!(commit, Request::Zone { switch: Some("sw1".to_owned()), by: None, action: ZoneAction::Commit });
         let edits = vec![Edit::Disable];
-        let edit = Request::Zone { switch: None, action: ZoneAction::Edit { edits } };
+        let edit = Request::Zone { switch: None, by: None, action: ZoneAction::Edit { edits } };
         let text = serde_json::to_string(&edit).unwrap();
         assert_eq!(text, r#"{"request":"zone","do":"edit","edits":[{"edit":"disable"}]}"#);
         assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), edit);

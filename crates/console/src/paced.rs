@@ -261,10 +261,10 @@ fn log_request(request: &Request, at_s: f64) {
             let user = by.as_ref().map_or("", |by| &by.user);
             tracing::info!(at_s, switch, enabled, user, "operator");
         }
-        Request::Zone { switch, action } => {
+        Request::Zone { switch, by, action } => {
             let (user, action) = match action {
                 ZoneAction::As { client, action, .. } => (client.user.as_str(), &**action),
-                action => ("", action),
+                action => (by.as_ref().map_or("", |by| &by.user), action),
             };
             let operation = match action {
                 ZoneAction::Edit { .. } => "edit",

@@ -66,9 +66,9 @@ impl Requests {
     ) -> Effect {
         let effect = Effect::of(&request);
         let reply = match request {
-            Request::Zone { switch, action } => {
+            Request::Zone { switch, by, action } => {
                 let now = machine_now(world);
-                self.zones.request(&mut Zones(world), now, switch.as_deref(), action, answer);
+                self.zones.request(&mut Zones(world), now, switch.as_deref(), by, action, answer);
                 self.advance(world);
                 return effect;
             }

@@ -7,10 +7,10 @@ use crate::net::injection::{Counts, Damage, Rule};
 use sanloom_api::control::RequestUser;
 use sanloom_api::event_log::EventLog;
 use sanloom_api::inject::{Direction, Matcher, RuleRow, RulesView};
-use sanloom_api::zone_requests::{SwitchZones, ZoneResult};
+use sanloom_api::zone_requests::{StartedChange, SwitchZones, ZoneResult};
 use sanloom_fc::config::{FaultKind, Link, LinkEnd, Node};
 use sanloom_fc::fabric_switch::{Event, Input};
-use sanloom_fc::zoning::server::{ChangeFailure, ZoneChange};
+use sanloom_fc::zoning::server::ChangeFailure;
 use sanloom_scsi::time::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -166,11 +166,13 @@ pub fn state_mut(world: &mut World) -> Option<&mut Operator> {
 }
 
 /// Starts a change of the zones at a switch. [`Operator::take_ended`] returns its end.
-pub fn change_zones(world: &mut World, switch: u16, tag: u32, change: ZoneChange) {
+pub fn change_zones(world: &mut World, switch: u16, started: StartedChange) {
+    let StartedChange { tag, change, checksum, by } = started;
     debug_assert!(tag >= TAGS, "smaller tags are changes of the lab");
     let (control, mut env) = world.split_control();
     if let Some(operator) = &mut control.operator {
         operator.changes.insert((switch, tag));
+        operator.log.zone_change(switch, tag, checksum, by);
     }
     control.handle(&mut env, switch, Input::ChangeZones { tag, change });
 }

@@ -114,7 +114,7 @@ impl Operated {
     }
 
     pub(crate) fn zone(&mut self, switch: &str, action: ZoneAction) -> Receiver<Answer> {
-        self.send(Request::Zone { switch: Some(switch.to_owned()), action })
+        self.send(Request::Zone { switch: Some(switch.to_owned()), by: None, action })
     }
 
     pub(crate) fn zones(&mut self, switch: &str) -> ZoneStatus {

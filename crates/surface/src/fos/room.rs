@@ -207,7 +207,7 @@ impl<'a> Room<'a> {
             timeout_s: Some(self.shared.lock().lock_timeout_s),
         };
         let action = ZoneAction::As { client, checksum, action: Box::new(action) };
-        match self.ask(Request::Zone { switch: Some(self.switch.clone()), action })? {
+        match self.ask(Request::Zone { switch: Some(self.switch.clone()), by: None, action })? {
             Answer::Zones(status) => Ok(*status),
             _ => Err(Fault::failed("the fabric has answered without zones")),
         }
@@ -215,7 +215,7 @@ impl<'a> Room<'a> {
 
     /// Zones of the switch. It does not renew a transaction.
     pub fn zone_status(&mut self) -> Result<ZoneStatus, Fault> {
-        match self.ask(Request::Zone { switch: Some(self.switch.clone()), action: ZoneAction::Show })? {
+        match self.ask(Request::Zone { switch: Some(self.switch.clone()), by: None, action: ZoneAction::Show })? {
             Answer::Zones(status) => Ok(*status),
             _ => Err(Fault::failed("the fabric has answered without zones")),
         }

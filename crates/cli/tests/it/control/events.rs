@@ -71,6 +71,18 @@ fn check(lab: &Managed) {
     assert_eq!(lab.instance.run("port enable LAB sw1").good(), "sw1 is enabled\n");
     assert_eq!(state(), "2 online");
     assert_eq!(console("switchenable"), "");
+    // Changes of ports and zones by users.
+    let body = "<fibrechannel><name>0/1</name><enabled-state>6</enabled-state></fibrechannel>";
+    assert_eq!(lab.send("PATCH /rest/running/brocade-interface/fibrechannel", &[&token], body).status, 204);
+    assert_eq!(console("portenable 1"), "");
+    console("alicreate a2,50:25:a0:00:00:00:10:02; cfgsave -f");
+    let zones = |switch: &str| rows(lab).into_iter().rev().find(|row| row.id == "ZONE-1022" && row.switch == switch);
+    lab.instance.wait("the zones of both switches", |_| {
+        zones("sw1").is_some_and(|row| row.user == "admin") && zones("sw2").is_some()
+    });
+    let (own, other) = (zones("sw1").unwrap(), zones("sw2").unwrap());
+    assert!(own.audit && own.text.ends_with(" via console."), "{own:?}");
+    assert!(!other.audit && other.user.is_empty() && !other.text.contains("via"), "{other:?}");
     lab.send("POST /rest/logout", &[&token], "");
     lab.instance.wait("a link comes up", |_| {
         rows(lab).iter().rev().take_while(|row| row.id != "SWCH-1002").any(|row| row.id == "PORT-1001")
@@ -91,6 +103,14 @@ fn check(lab: &Managed) {
         ("admin", "The switch is enabled via REST."),
         ("admin", "The switch is disabled via console."),
         ("", "The switch is enabled by an operator."),
+    ];
+    assert_eq!(changes, expected);
+    let changes = all.iter().filter(|row| row.id == "PORT-1003" || row.id == "PORT-1004");
+    let changes: Vec<(&str, &str)> = changes.map(|row| (&*row.user, &*row.text)).collect();
+    let expected = [
+        ("", "Port 0 is disabled by an operator."),
+        ("admin", "Port 1 is disabled via REST."),
+        ("admin", "Port 1 is enabled via console."),
     ];
     assert_eq!(changes, expected);
     let Ok(Answer::View(view)) = lab.instance.ask(&Request::Events { after: down.sequence }) else { panic!("no view") };

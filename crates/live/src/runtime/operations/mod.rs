@@ -66,8 +66,8 @@ impl Operations {
                     }
                     Err(reason) => Answer::failed(reason),
                 },
-                Request::Zone { switch, action } => {
-                    self.zones.request(site.instance, site.now, switch.as_deref(), action, answer);
+                Request::Zone { switch, by, action } => {
+                    self.zones.request(site.instance, site.now, switch.as_deref(), by, action, answer);
                     continue;
                 }
                 Request::Stop => {
