@@ -389,7 +389,7 @@ impl EventLog {
                 count: entry.count,
             }
         });
-        EventsView { events: rows.collect(), discarded: first - 1 }
+        EventsView { events: rows.collect(), discarded: first - 1, origin_unix_s: self.origin_unix_s }
     }
 }
 
