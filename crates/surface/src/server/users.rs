@@ -8,14 +8,14 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use sanloom_api::control::Request;
 use sanloom_api::event_log::ClientEvent;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
@@ -34,6 +34,8 @@ const MAX_REMEMBERED: usize = 32;
 /// wrong ones. Each occupies a thread of a server, and the other threads go on to serve clients
 /// that have logged in.
 const MAX_WAITING: usize = super::workers::THREADS - 1;
+/// Maximum number of addresses that are known for a right password.
+const MAX_PROVEN: usize = 64;
 /// Longest password that is hashed.
 const MAX_PASSWORD: usize = 1_024;
 
@@ -111,13 +113,16 @@ pub struct Users {
     guard: Mutex<Guard>,
     /// Held while a password is hashed: one hash at a time bounds the memory.
     hashing: Mutex<()>,
-    /// Passwords that are hashed or wait for it.
-    waiting: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Guard {
+    /// Wrong passwords of the last minute, by [`site`].
     failures: BTreeMap<IpAddr, (Instant, u32)>,
+    /// Passwords that are hashed or wait for it, by [`network`].
+    waiting: BTreeMap<IpAddr, usize>,
+    /// Places that have sent a right password, by [`site`], the last one at the end.
+    proven: VecDeque<IpAddr>,
     remembered: Vec<Remembered>,
 }
 
@@ -176,7 +181,6 @@ impl Users {
             key: random()?,
             guard: Mutex::default(),
             hashing: Mutex::new(()),
-            waiting: AtomicUsize::new(0),
         })
     }
 
@@ -319,10 +323,7 @@ impl Users {
             self.lock().count_failure(from);
             return Err(Refused::Invalid);
         }
-        let place = Waiting::enter(&self.waiting);
-        if !place.is_free() && self.lock().is_flooded() {
-            return Err(Refused::Busy);
-        }
+        let _place = Waiting::enter(&self.guard, from).ok_or(Refused::Busy)?;
         let _hashing = self.hashing.lock().unwrap_or_else(PoisonError::into_inner);
         // Requests before this one may have had the same password, or wrong ones.
         if let Some(role) = self.lock().recall(&fingerprint) {
@@ -336,7 +337,9 @@ impl Users {
         let is_right = is_right(password, expected).ok_or(Refused::Busy)?;
         match user.filter(|_| is_right) {
             Some(user) => {
-                self.lock().remember(fingerprint, user.role);
+                let mut guard = self.lock();
+                guard.remember(fingerprint, user.role);
+                guard.prove(from);
                 Ok(user.role)
             }
             None => {
@@ -380,23 +383,39 @@ impl Users {
 }
 
 /// A place in the queue of the passwords that are hashed.
-struct Waiting<'a>(&'a AtomicUsize);
+struct Waiting<'a> {
+    guard: &'a Mutex<Guard>,
+    network: IpAddr,
+}
 
 impl Waiting<'_> {
-    fn enter(count: &AtomicUsize) -> Waiting<'_> {
-        count.fetch_add(1, Ordering::Relaxed);
-        Waiting(count)
-    }
-
-    /// True if the queue had room for this password.
-    fn is_free(&self) -> bool {
-        self.0.load(Ordering::Relaxed) <= MAX_WAITING
+    /// Takes a place. During a flood of wrong passwords there are [`MAX_WAITING`], and one for each
+    /// network; an address that has sent a right password needs none of them. Returns `None` if
+    /// there is no place.
+    fn enter(guard: &Mutex<Guard>, from: IpAddr) -> Option<Waiting<'_>> {
+        let network = network(from);
+        let mut entered = guard.lock().unwrap_or_else(PoisonError::into_inner);
+        if entered.is_flooded() {
+            let own = entered.waiting.get(&network).copied().unwrap_or_default();
+            let is_full = entered.waiting.values().sum::<usize>() >= MAX_WAITING;
+            if own > 0 || is_full && !entered.proven.contains(&site(from)) {
+                return None;
+            }
+        }
+        *entered.waiting.entry(network).or_default() += 1;
+        Some(Waiting { guard, network })
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut entry) = guard.waiting.entry(self.network) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
     }
 }
 
@@ -409,7 +428,27 @@ fn site(from: IpAddr) -> IpAddr {
     }
 }
 
+/// Key of the queue of passwords: an address of IPv4, and the network of 48 bits of IPv6. A site
+/// usually has all 65,536 networks of 64 bits in one (RFC 6177), so that a client can take a new
+/// one for each password.
+fn network(from: IpAddr) -> IpAddr {
+    match site(from) {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 80 << 80).into(),
+        address => address,
+    }
+}
+
 impl Guard {
+    /// Notes that a right password came from an address.
+    fn prove(&mut self, from: IpAddr) {
+        let from = site(from);
+        self.proven.retain(|known| *known != from);
+        if self.proven.len() >= MAX_PROVEN {
+            self.proven.pop_front();
+        }
+        self.proven.push_back(from);
+    }
+
     fn recall(&mut self, fingerprint: &[u8; 32]) -> Option<Role> {
         self.remembered.retain(|entry| entry.at.elapsed() < REMEMBERED);
         let mut found = None;
@@ -545,9 +584,7 @@ mod tests {
                 scope.spawn(move || users.check(IpAddr::from([10, 0, 0, address]), "admin", "guess"))
             };
             let waiting: Vec<_> = (0..MAX_WAITING as u8).map(guess).collect();
-            while users.waiting.load(Ordering::Relaxed) < MAX_WAITING {
-                std::thread::yield_now();
-            }
+            await_waiting(&users, MAX_WAITING);
             for address in 100..200 {
                 assert_eq!(users.check(IpAddr::from([10, 0, 0, address]), "eve", "guess"), Err(Refused::Busy));
             }
@@ -567,6 +604,59 @@ mod tests {
             MAX_FAILURES as usize + MAX_WAITING + 1,
             "a refusal without a hash counts no failure"
         );
+    }
+
+    /// Waits until this number of passwords is in the queue.
+    fn await_waiting(users: &Users, number: usize) {
+        while users.lock().waiting.values().sum::<usize>() < number {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn networks_of_one_attacker_share_a_place_and_an_address_with_a_right_password_has_its_own() {
+        let (mut users, password) = Users::with_random_password().unwrap();
+        users.set("bob", Role::View, "correct horse").unwrap();
+        // Network of 64 bits `subnet` of the site `site`, a network of 48 bits.
+        let from = |site: u128, subnet: u128| {
+            IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | site << 80 | subnet << 64 | 1))
+        };
+        let (known, stranger) = (from(0xaaaa, 0), from(0xbbbb, 0));
+        assert_eq!(users.check(known, "admin", &password), Ok(Role::Administer));
+        // Each network sends less wrong passwords than the limit, and all together send more.
+        for subnet in 0..u128::from(MAX_FAILURES) {
+            assert_eq!(users.check(from(1, subnet), "admin", "guess"), Err(Refused::Invalid));
+        }
+        let held = users.hashing.lock().unwrap();
+        std::thread::scope(|scope| {
+            let start = |from: IpAddr, name: &'static str, password: &'static str, number: usize| {
+                let users = &users;
+                let thread = scope.spawn(move || users.check(from, name, password));
+                await_waiting(users, number);
+                thread
+            };
+            let first = start(from(1, 100), "admin", "guess", 1);
+            for subnet in 101..400 {
+                assert_eq!(users.check(from(1, subnet), "admin", "guess"), Err(Refused::Busy), "{subnet}");
+            }
+            // Another site finds a place, and the right password.
+            let other = start(stranger, "bob", "correct horse", 2);
+            // Three sites together fill the queue. An address that is known has a place even so.
+            let third = start(from(3, 0), "admin", "guess", 3);
+            assert_eq!(users.check(from(4, 0), "bob", "correct horse"), Err(Refused::Busy));
+            let own = start(known, "bob", "wrong horse", 4);
+            assert_eq!(users.check(known, "bob", "correct horse"), Err(Refused::Busy), "one place for each");
+            drop(held);
+            assert_eq!(other.join().unwrap(), Ok(Role::View));
+            for thread in [first, third, own] {
+                assert_eq!(thread.join().unwrap(), Err(Refused::Invalid));
+            }
+        });
+        assert!(users.lock().waiting.is_empty());
+        for number in 0..2 * MAX_PROVEN as u128 {
+            users.lock().prove(from(number, 0));
+        }
+        assert_eq!(users.lock().proven.len(), MAX_PROVEN);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The event log, as each surface shows it.
 
-use super::fos::Managed;
+use super::fos::{Managed, Response};
 use crate::control::zoned::two_disks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::view::{Dark, EventRow, PortRow, Severity, Table, View};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const HTTP: u16 = 18_080;
 
@@ -140,6 +143,11 @@ fn check(lab: &Managed) {
     assert!(dump.starts_with("Version: v9.1.1\n\n20") && dump.contains(&line), "{dump}");
     let severe = console("errdump --severity WARNING -r --count 2");
     assert_eq!(severe.matches(", WARNING, ").count(), 2, "{severe}");
+    // A filter without a match is an empty answer, and hides no failure of its command.
+    assert_eq!(console("errdump | grep nothing-of-this-kind"), "");
+    assert_eq!(console("errdump | grep nothing-of-this-kind; switchname"), "sw1\n");
+    lab.instance.run("console LAB sw1 errdump --severity loud | grep usage").refused("has failed");
+    lab.instance.run("console LAB sw1 errdump | grep -x a").refused("has failed");
     assert!(console("errshow").contains(&format!("{line}\n")));
     lab.instance.run("console LAB sw1 errdump --severity loud").refused("has failed");
 
@@ -194,30 +202,99 @@ fn the_events_of_a_lab_that_does_not_run_are_those_of_its_simulation() {
     assert!(view.events.iter().any(|row| row.id == "FABR-1003" && row.at_s > 0.0), "{view:?}");
 }
 
+/// Clients that send wrong passwords in the test of floods, each from its own addresses.
+const ATTACKERS: u8 = 6;
+/// Wrong passwords from one address in a minute after which it is refused.
+const MAX_FAILURES: u64 = 10;
+
+/// Answers that attackers have received, by kind.
+#[derive(Default, Debug)]
+struct Answers {
+    /// The password was hashed, and is wrong.
+    wrong: u64,
+    /// The address has sent too many wrong passwords.
+    too_many: u64,
+    /// Too many passwords wait.
+    busy: u64,
+}
+
+impl Answers {
+    fn count(&mut self, answer: &Response) {
+        let kind = match answer.status {
+            401 if answer.body.contains("too many wrong passwords") => &mut self.too_many,
+            401 => &mut self.wrong,
+            503 => &mut self.busy,
+            _ => panic!("{answer:?}"),
+        };
+        *kind += 1;
+    }
+}
+
 #[test]
-fn a_flood_of_wrong_passwords_over_rest_is_hashed_a_few_times_and_sessions_go_on() {
-    let mut lab = Managed::start("events-flood", Some(HTTP), &[]);
+fn a_flood_of_wrong_passwords_over_rest_leaves_sessions_and_honest_users_of_other_addresses_alone() {
+    let users = [("admin", "of the session"), ("honest", "correct horse")];
+    let mut lab = Managed::start_with_users("events-flood", HTTP, &users);
+    const TIME: &str = "GET /rest/running/brocade-time/time-zone";
+    let basic =
+        |user: &str, password: &str| format!("Authorization: Basic {}", STANDARD.encode(format!("{user}:{password}")));
     let token = lab.login();
     let before = lab.state();
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for _ in 0..50 {
-                    let status = wrong_password(&lab);
-                    assert!(status == 401 || status == 503, "{status}");
-                }
-            });
-        }
-        // A client that has logged in, and an operator, during the flood.
+    let is_over = AtomicBool::new(false);
+    let (answers, addresses) = std::thread::scope(|scope| {
+        let attackers: Vec<_> = (1..=ATTACKERS)
+            .map(|number| {
+                let (lab, is_over) = (&lab, &is_over);
+                let guess = basic("honest", "guess");
+                scope.spawn(move || {
+                    // An address that is refused is followed by the next one.
+                    let (mut answers, mut addresses) = (Answers::default(), 0);
+                    while addresses == 0 || !is_over.load(Ordering::Relaxed) {
+                        addresses += 1;
+                        let from = Ipv4Addr::new(127, 77, number, addresses);
+                        let (mut own, begin) = (Answers::default(), Instant::now());
+                        while own.too_many < 3 {
+                            own.count(&lab.send_from(from, TIME, &[&guess]));
+                        }
+                        let minutes = begin.elapsed().as_secs() / 60;
+                        let limits = MAX_FAILURES..=MAX_FAILURES * (1 + minutes);
+                        assert!(limits.contains(&own.wrong), "{own:?} in {minutes} min from {from}");
+                        answers.wrong += own.wrong;
+                        answers.too_many += own.too_many;
+                        answers.busy += own.busy;
+                    }
+                    (answers, u64::from(addresses))
+                })
+            })
+            .collect();
+        // A client that has logged in is never refused, and the fabric stays as it is.
         for _ in 0..20 {
-            let answer = lab.send("GET /rest/running/brocade-time/time-zone", &[&token], "");
-            assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
-            assert_eq!(lab.state(), before);
+            assert_eq!(lab.send(TIME, &[&token], "").status, 200);
         }
+        assert_eq!(lab.state(), before);
+        // A user at another address, whose password is hashed for the first time.
+        let right = basic("honest", "correct horse");
+        let deadline = Instant::now() + Duration::from_secs(120);
+        loop {
+            let answer = lab.send_from(Ipv4Addr::new(127, 88, 0, 1), TIME, &[&right]);
+            if answer.status == 200 {
+                break;
+            }
+            assert_eq!(answer.status, 503, "{answer:?}");
+            assert!(Instant::now() < deadline, "an honest user finds no place among the attackers");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let ended = attackers.into_iter().map(|attacker| attacker.join().unwrap());
+        ended.fold((Answers::default(), 0), |(mut sum, addresses), (one, more)| {
+            (sum.wrong, sum.too_many, sum.busy) =
+                (sum.wrong + one.wrong, sum.too_many + one.too_many, sum.busy + one.busy);
+            (sum, addresses + more)
+        })
     });
-    // Each event is a password that was hashed.
+    // Each event is a password that was hashed, and a refusal costs no hash.
     let hashed: u64 = rows(&lab).iter().filter(|row| row.id == "SEC-1193").map(|row| row.count).sum();
-    assert!((1..=20).contains(&hashed), "{hashed} of 400 passwords were hashed");
-    assert_eq!(lab.send("GET /rest/running/brocade-time/time-zone", &[&token], "").status, 200);
+    assert_eq!(hashed, answers.wrong);
+    assert!(addresses >= u64::from(ATTACKERS));
+    assert!(answers.busy > 0, "the queue is bounded: {answers:?}");
+    assert_eq!(lab.send(TIME, &[&token], "").status, 200);
     lab.instance.stop();
 }
