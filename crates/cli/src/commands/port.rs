@@ -24,10 +24,10 @@ pub struct Args {
 /// Commands for a port.
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Disable a port, or a switch with all its ports; hosts are logged out with Clear Virtual Links
+    /// Disable a port or a whole switch; hosts are logged out with Clear Virtual Links
     #[command(after_help = "Examples:\n  sanloom port disable lab.toml sw1:3\n  sanloom port disable lab.toml sw1")]
     Disable(PortArgs),
-    /// Enable a port, or a switch; its ports that are disabled themselves stay so
+    /// Enable a port or a whole switch; ports that are disabled themselves stay so
     #[command(after_help = "Examples:\n  sanloom port enable lab.toml sw1:3\n  sanloom port enable lab.toml sw1")]
     Enable(PortArgs),
     /// Change the access state of a target port group; hosts receive a unit attention
@@ -42,7 +42,7 @@ enum What {
 struct PortArgs {
     #[command(flatten)]
     file: LabFile,
-    /// Switch and number, for example sw1:0; `disable` and `enable` accept the name of a switch, too
+    /// Switch and number, for example sw1:0; `disable` and `enable` also take a switch
     #[arg(value_name = "PORT")]
     port: String,
     #[command(flatten)]

@@ -249,18 +249,26 @@ fn disabled_unplugged_and_dark_ports_are_distinguished() {
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), Some(Dark::Unplugged), None]);
 }
 
+/// Steps until the first port of the second switch joins another switch.
+fn join(runtime: &mut Runtime) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while runtime.instance.fabric.switches[1].machine.port_mode(0) != PortMode::E {
+        assert!(std::time::Instant::now() < deadline, "the switches do not join");
+        runtime.step();
+    }
+}
+
 #[test]
 fn a_disabled_switch_is_dark_at_all_kinds_of_ports_and_keeps_their_state() {
     let text = format!("{HOSTS}[switch.sw2]\ndomain = 2\n[[link]]\nfrom = \"sw1:3\"\nto = \"sw2:0\"\n");
     let mut runtime = Runtime::up(lab("switch-off", &text), &Options::default()).unwrap();
     let (off, unplugged) = (Some(Dark::SwitchDisabled), Some(Dark::Unplugged));
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), unplugged, None, None, None]);
+    join(&mut runtime);
     let now = runtime.clock.now();
-    let instance = &mut runtime.instance;
-    ports::enable(instance, now, "sw1:0", false, None);
-    ports::enable_switch(instance, now, 0, false, None);
-    ports::enable_switch(instance, now, 0, false, None);
-    assert_eq!(instance.fabric.switches[1].machine.port_mode(0), PortMode::E, "not yet dispatched");
+    ports::enable(&mut runtime.instance, now, "sw1:0", false, None);
+    ports::enable_switch(&mut runtime.instance, now, 0, false, None);
+    ports::enable_switch(&mut runtime.instance, now, 0, false, None);
     runtime.step();
     assert_eq!(dark(&runtime), [Some(Dark::Disabled), unplugged, off, off, Some(Dark::NoPeer)]);
     assert_eq!(runtime.instance.fabric.switches[1].machine.port_mode(0), PortMode::Down);
@@ -272,11 +280,7 @@ fn a_disabled_switch_is_dark_at_all_kinds_of_ports_and_keeps_their_state() {
     assert_eq!(dark(&runtime), [Some(Dark::Disabled), unplugged, None, Some(Dark::NoPeer), off]);
     ports::enable_switch(&mut runtime.instance, now, 1, true, None);
     ports::enable(&mut runtime.instance, now, "sw1:0", true, None);
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while runtime.instance.fabric.switches[1].machine.port_mode(0) != PortMode::E {
-        assert!(std::time::Instant::now() < deadline, "the switches do not join again");
-        runtime.step();
-    }
+    join(&mut runtime);
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), unplugged, None, None, None]);
     let log = runtime.instance.log.view(0, None, |_| "", |_| 0.0);
     let ids: Vec<&str> = log.events.iter().filter(|row| row.audit).map(|row| &*row.id).collect();

@@ -1,5 +1,6 @@
 //! Users and their roles: [`Users`].
 
+use super::attempts::{Guard, Waiting};
 use crate::Fabric;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use argon2::{Argon2, Params};
@@ -8,34 +9,15 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use sanloom_api::control::Request;
 use sanloom_api::event_log::ClientEvent;
 use sha2::{Digest, Sha256};
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use subtle::ConstantTimeEq;
 
-/// Number of wrong passwords of an address within [`WINDOW`] after which it is refused.
-const MAX_FAILURES: u32 = 10;
-/// Period over which wrong passwords are counted.
-const WINDOW: Duration = Duration::from_secs(60);
-/// Maximum number of addresses whose failures are counted.
-const MAX_COUNTED: usize = 1_024;
-/// Time for which a password that was right is not hashed again.
-const REMEMBERED: Duration = Duration::from_secs(300);
-/// Maximum number of remembered passwords.
-const MAX_REMEMBERED: usize = 32;
-/// Maximum number of passwords that are hashed or wait for it, once there are [`MAX_FAILURES`]
-/// wrong ones. Each occupies a thread of a server, and the other threads go on to serve clients
-/// that have logged in.
-const MAX_WAITING: usize = super::workers::THREADS - 1;
-/// Maximum number of addresses that are known for a right password.
-const MAX_PROVEN: usize = 64;
 /// Longest password that is hashed.
 const MAX_PASSWORD: usize = 1_024;
 
@@ -113,23 +95,6 @@ pub struct Users {
     guard: Mutex<Guard>,
     /// Held while a password is hashed: one hash at a time bounds the memory.
     hashing: Mutex<()>,
-}
-
-#[derive(Default)]
-struct Guard {
-    /// Wrong passwords of the last minute, by [`site`].
-    failures: BTreeMap<IpAddr, (Instant, u32)>,
-    /// Passwords that are hashed or wait for it, by [`network`].
-    waiting: BTreeMap<IpAddr, usize>,
-    /// Places that have sent a right password, by [`site`], the last one at the end.
-    proven: VecDeque<IpAddr>,
-    remembered: Vec<Remembered>,
-}
-
-struct Remembered {
-    fingerprint: [u8; 32],
-    at: Instant,
-    role: Role,
 }
 
 /// Returns random bytes from the system.
@@ -276,19 +241,19 @@ impl Users {
             return Err(invalid("a password has 8 to 1024 bytes"));
         }
         self.users.insert(name.to_owned(), User { role, hash: hash(password)? });
-        self.lock().remembered.clear();
+        self.lock().forget();
         Ok(())
     }
 
     /// Changes the role of a user. Returns false if there is none.
     pub fn set_role(&mut self, name: &str, role: Role) -> bool {
-        self.lock().remembered.clear();
+        self.lock().forget();
         self.users.get_mut(name).map(|user| user.role = role).is_some()
     }
 
     /// Removes a user. Returns false if there is none.
     pub fn remove(&mut self, name: &str) -> bool {
-        self.lock().remembered.clear();
+        self.lock().forget();
         self.users.remove(name).is_some()
     }
 
@@ -382,115 +347,11 @@ impl Users {
     }
 }
 
-/// A place in the queue of the passwords that are hashed.
-struct Waiting<'a> {
-    guard: &'a Mutex<Guard>,
-    network: IpAddr,
-}
-
-impl Waiting<'_> {
-    /// Takes a place. During a flood of wrong passwords there are [`MAX_WAITING`], and one for each
-    /// network; an address that has sent a right password needs none of them. Returns `None` if
-    /// there is no place.
-    fn enter(guard: &Mutex<Guard>, from: IpAddr) -> Option<Waiting<'_>> {
-        let network = network(from);
-        let mut entered = guard.lock().unwrap_or_else(PoisonError::into_inner);
-        if entered.is_flooded() {
-            let own = entered.waiting.get(&network).copied().unwrap_or_default();
-            let is_full = entered.waiting.values().sum::<usize>() >= MAX_WAITING;
-            if own > 0 || is_full && !entered.proven.contains(&site(from)) {
-                return None;
-            }
-        }
-        *entered.waiting.entry(network).or_default() += 1;
-        Some(Waiting { guard, network })
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut entry) = guard.waiting.entry(self.network) {
-            *entry.get_mut() -= 1;
-            if *entry.get() == 0 {
-                entry.remove();
-            }
-        }
-    }
-}
-
-/// Key by which wrong passwords are counted: an address of IPv4, and the network of 64 bits of
-/// IPv6, in which a client may take any address (RFC 4291, section 2.5.4).
-fn site(from: IpAddr) -> IpAddr {
-    match from.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-    }
-}
-
-/// Key of the queue of passwords: an address of IPv4, and the network of 48 bits of IPv6. A site
-/// usually has all 65,536 networks of 64 bits in one (RFC 6177), so that a client can take a new
-/// one for each password.
-fn network(from: IpAddr) -> IpAddr {
-    match site(from) {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 80 << 80).into(),
-        address => address,
-    }
-}
-
-impl Guard {
-    /// Notes that a right password came from an address.
-    fn prove(&mut self, from: IpAddr) {
-        let from = site(from);
-        self.proven.retain(|known| *known != from);
-        if self.proven.len() >= MAX_PROVEN {
-            self.proven.pop_front();
-        }
-        self.proven.push_back(from);
-    }
-
-    fn recall(&mut self, fingerprint: &[u8; 32]) -> Option<Role> {
-        self.remembered.retain(|entry| entry.at.elapsed() < REMEMBERED);
-        let mut found = None;
-        for entry in &self.remembered {
-            if bool::from(entry.fingerprint.ct_eq(fingerprint)) {
-                found = Some(entry.role);
-            }
-        }
-        found
-    }
-
-    fn remember(&mut self, fingerprint: [u8; 32], role: Role) {
-        if self.remembered.len() >= MAX_REMEMBERED {
-            self.remembered.remove(0);
-        }
-        self.remembered.push(Remembered { fingerprint, at: Instant::now(), role });
-    }
-
-    fn is_blocked(&mut self, from: IpAddr) -> bool {
-        self.failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
-        self.failures.get(&site(from)).is_some_and(|(_, count)| *count >= MAX_FAILURES)
-    }
-
-    /// True if all addresses together have sent as many wrong passwords as one may.
-    fn is_flooded(&mut self) -> bool {
-        self.failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
-        self.failures.values().map(|(_, count)| count).sum::<u32>() >= MAX_FAILURES
-    }
-
-    fn count_failure(&mut self, from: IpAddr) {
-        let from = site(from);
-        if self.failures.len() >= MAX_COUNTED && !self.failures.contains_key(&from) {
-            let oldest = self.failures.iter().min_by_key(|(_, (since, _))| *since).map(|(address, _)| *address);
-            oldest.map(|address| self.failures.remove(&address));
-        }
-        self.failures.entry(from).or_insert_with(|| (Instant::now(), 0)).1 += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::attempts::{MAX_FAILURES, MAX_PROVEN, MAX_WAITING};
+    use std::net::Ipv6Addr;
     use std::os::unix::fs::chown;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
