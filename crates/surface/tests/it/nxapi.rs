@@ -79,7 +79,7 @@ fn one_command_has_an_object_and_several_have_a_list() {
 #[test]
 fn the_event_log_is_text_without_structure() {
     let log = ins(ADMIN, "cli_show_ascii", "show logging logfile");
-    let line = "2024 Mar 14 21:32:05 sw1 %AUTHPRIV-3-SYSTEM_MSG: pam_aaa:Authentication failed from  -  (2 times)\n";
+    let line = "2024 Mar 15 01:25:25 sw1 %AUTHPRIV-3-SYSTEM_MSG: pam_aaa:Authentication failed from  -  (2 times)\n";
     assert_eq!((&log["code"], &log["body"]), (&json!("200"), &json!(line)));
     assert_eq!(ins(ADMIN, "cli_show_ascii", "show logging log")["body"], log["body"], "shortened");
     assert_eq!(ins(ADMIN, "cli_show_ascii", "show logging last 1")["body"], log["body"]);

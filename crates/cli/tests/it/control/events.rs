@@ -8,7 +8,7 @@ use sanloom_api::control::{Answer, Request};
 use sanloom_api::view::{Dark, EventRow, PortRow, Severity, Table, View};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const HTTP: u16 = 18_080;
 
@@ -203,7 +203,7 @@ fn the_events_of_a_lab_that_does_not_run_are_those_of_its_simulation() {
 }
 
 /// Clients that send wrong passwords in the test of floods, each from its own addresses.
-const ATTACKERS: u8 = 6;
+const ATTACKERS: u8 = 4;
 /// Wrong passwords from one address in a minute after which it is refused.
 const MAX_FAILURES: u64 = 10;
 
@@ -214,8 +214,6 @@ struct Answers {
     wrong: u64,
     /// The address has sent too many wrong passwords.
     too_many: u64,
-    /// Too many passwords wait.
-    busy: u64,
 }
 
 impl Answers {
@@ -223,7 +221,7 @@ impl Answers {
         let kind = match answer.status {
             401 if answer.body.contains("too many wrong passwords") => &mut self.too_many,
             401 => &mut self.wrong,
-            503 => &mut self.busy,
+            // The interface of a switch answers one request after the other, so no queue is full.
             _ => panic!("{answer:?}"),
         };
         *kind += 1;
@@ -260,7 +258,6 @@ fn a_flood_of_wrong_passwords_over_rest_leaves_sessions_and_honest_users_of_othe
                         assert!(limits.contains(&own.wrong), "{own:?} in {minutes} min from {from}");
                         answers.wrong += own.wrong;
                         answers.too_many += own.too_many;
-                        answers.busy += own.busy;
                     }
                     (answers, u64::from(addresses))
                 })
@@ -273,20 +270,12 @@ fn a_flood_of_wrong_passwords_over_rest_leaves_sessions_and_honest_users_of_othe
         assert_eq!(lab.state(), before);
         // A user at another address, whose password is hashed for the first time.
         let right = basic("honest", "correct horse");
-        let deadline = Instant::now() + Duration::from_secs(120);
-        loop {
-            let answer = lab.send_from(Ipv4Addr::new(127, 88, 0, 1), TIME, &[&right]);
-            if answer.status == 200 {
-                break;
-            }
-            assert_eq!(answer.status, 503, "{answer:?}");
-            assert!(Instant::now() < deadline, "an honest user finds no place among the attackers");
-        }
+        let answer = lab.send_from(Ipv4Addr::new(127, 88, 0, 1), TIME, &[&right]);
+        assert_eq!(answer.status, 200, "{answer:?}");
         is_over.store(true, Ordering::Relaxed);
         let ended = attackers.into_iter().map(|attacker| attacker.join().unwrap());
         ended.fold((Answers::default(), 0), |(mut sum, addresses), (one, more)| {
-            (sum.wrong, sum.too_many, sum.busy) =
-                (sum.wrong + one.wrong, sum.too_many + one.too_many, sum.busy + one.busy);
+            (sum.wrong, sum.too_many) = (sum.wrong + one.wrong, sum.too_many + one.too_many);
             (sum, addresses + more)
         })
     });
@@ -294,7 +283,6 @@ fn a_flood_of_wrong_passwords_over_rest_leaves_sessions_and_honest_users_of_othe
     let hashed: u64 = rows(&lab).iter().filter(|row| row.id == "SEC-1193").map(|row| row.count).sum();
     assert_eq!(hashed, answers.wrong);
     assert!(addresses >= u64::from(ATTACKERS));
-    assert!(answers.busy > 0, "the queue is bounded: {answers:?}");
     assert_eq!(lab.send(TIME, &[&token], "").status, 200);
     lab.instance.stop();
 }
