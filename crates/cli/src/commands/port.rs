@@ -25,10 +25,10 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 enum What {
     /// Disable a port or a whole switch; hosts are logged out with Clear Virtual Links
-    #[command(after_help = "Examples:\n  sanloom port disable lab.toml sw1:3\n  sanloom port disable lab.toml sw1")]
+    #[command(after_help = "Example:\n  sanloom port disable lab.toml sw1:3")]
     Disable(PortArgs),
     /// Enable a port or a whole switch; ports that are disabled themselves stay so
-    #[command(after_help = "Examples:\n  sanloom port enable lab.toml sw1:3\n  sanloom port enable lab.toml sw1")]
+    #[command(after_help = "Example:\n  sanloom port enable lab.toml sw1:3")]
     Enable(PortArgs),
     /// Change the access state of a target port group; hosts receive a unit attention
     #[command(after_help = "Example:\n  sanloom port group lab.toml group1 --state standby")]
