@@ -393,8 +393,8 @@ impl EventLog {
     }
 }
 
-/// Name of the user of a request, and the way of the request as the end of a sentence. The user of a
-/// request without a management interface is not known.
+/// Name of the user of a request, and the way of the request as the end of a sentence. The user of
+/// a request without a management interface is not known.
 fn user_and_way(by: Option<&RequestUser>) -> (String, String) {
     match by {
         Some(RequestUser { user, interface }) => (printable(user), format!("via {}", printable(interface))),

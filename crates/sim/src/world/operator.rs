@@ -178,7 +178,8 @@ pub fn change_zones(world: &mut World, switch: u16, started: StartedChange) {
 }
 
 /// Disables or enables a port of a switch, at an end of a link. The link is dark while one of its
-/// ports or switches is disabled, and while a fault keeps it down. `by`: the user for the event log.
+/// ports or switches is disabled, and while a fault keeps it down. `by`: the user for the event
+/// log.
 pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enabled: bool, by: Option<&RequestUser>) {
     let at = Instant::from_ns(world.net.now() / 1_000);
     let Some(operator) = &mut world.control.operator else { return };
@@ -195,8 +196,8 @@ pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enable
     }
 }
 
-/// Disables or enables a switch. All its links are dark while it is disabled. `by`: the user for the
-/// event log.
+/// Disables or enables a switch. All its links are dark while it is disabled. `by`: the user for
+/// the event log.
 pub fn set_switch(world: &mut World, switch: u16, enabled: bool, by: Option<&RequestUser>) {
     let at = Instant::from_ns(world.net.now() / 1_000);
     let Some(operator) = &mut world.control.operator else { return };

@@ -211,8 +211,8 @@ impl Console {
         room
     }
 
-    /// Runs a command, and filters its output. A question is not filtered. The status is that of the
-    /// last filter, as in a shell (POSIX.1-2017, XCU 2.9.2), but a `grep` without a match is no
+    /// Runs a command, and filters its output. A question is not filtered. The status is that of
+    /// the last filter, as in a shell (POSIX.1-2017, XCU 2.9.2), but a `grep` without a match is no
     /// failure of the command.
     fn piped(&mut self, now: Now, command: &str, fabric: &mut dyn Fabric) -> Reply {
         let parts = filters::split(command);
