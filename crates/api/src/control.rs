@@ -41,8 +41,22 @@ pub enum Request {
     Port {
         /// The port, for example `sw1:0`.
         port: String,
-        /// True enables the port.
+        /// True enables the port. It stays dark while its switch is disabled.
         enabled: bool,
+        /// The user whom the event log names.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<RequestUser>,
+    },
+    /// Disables or enables a switch. All ports of a disabled switch are dark. A port that is
+    /// disabled itself stays so when its switch is enabled again.
+    Switch {
+        /// Name of the switch in the lab.
+        switch: String,
+        /// True enables the switch.
+        enabled: bool,
+        /// The user whom the event log names.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<RequestUser>,
     },
     /// Changes the state of a target port group. Hosts are informed by a unit attention.
     PortGroup {
@@ -84,6 +98,9 @@ pub enum Request {
         /// The switch; if absent, the first switch that runs in the instance.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         switch: Option<String>,
+        /// The user whom the event log names; the client of [`ZoneAction::As`] comes first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<RequestUser>,
         /// Requested operation.
         #[serde(flatten)]
         action: ZoneAction,
@@ -147,6 +164,16 @@ pub enum Request {
     Metrics,
     /// Ends the instance, like SIGTERM.
     Stop,
+}
+
+/// User of a management interface that sends a request.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestUser {
+    /// Name of the user.
+    pub user: String,
+    /// Interface, for example `REST`.
+    pub interface: String,
 }
 
 /// The tables of a running instance.
@@ -367,12 +394,17 @@ mod tests {
         assert_eq!(show, Request::Show { table: ShowTable::Fabric(Which::Flogi), switch: None });
         let luns: Request = serde_json::from_str(r#"{"request":"show","table":"luns"}"#).unwrap();
         assert_eq!(luns, Request::Show { table: ShowTable::Live(LiveWhich::Luns), switch: None });
-        let port = Request::Port { port: "sw1:0".to_owned(), enabled: false };
+        let port = Request::Port { port: "sw1:0".to_owned(), enabled: false, by: None };
         assert_eq!(serde_json::to_string(&port).unwrap(), r#"{"request":"port","port":"sw1:0","enabled":false}"#);
+        let by = RequestUser { user: "admin".to_owned(), interface: "REST".to_owned() };
+        let switch = Request::Switch { switch: "sw1".to_owned(), enabled: true, by: Some(by) };
+        let text = r#"{"request":"switch","switch":"sw1","enabled":true,"by":{"user":"admin","interface":"REST"}}"#;
+        assert_eq!(serde_json::to_string(&switch).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Request>(text).unwrap(), switch);
         let commit: Request = serde_json::from_str(r#"{"request":"zone","switch":"sw1","do":"commit"}"#).unwrap();
-        assert_eq!(commit, Request::Zone { switch: Some("sw1".to_owned()), action: ZoneAction::Commit });
+        assert_eq!(commit, Request::Zone { switch: Some("sw1".to_owned()), by: None, action: ZoneAction::Commit });
         let edits = vec![Edit::Disable];
-        let edit = Request::Zone { switch: None, action: ZoneAction::Edit { edits } };
+        let edit = Request::Zone { switch: None, by: None, action: ZoneAction::Edit { edits } };
         let text = serde_json::to_string(&edit).unwrap();
         assert_eq!(text, r#"{"request":"zone","do":"edit","edits":[{"edit":"disable"}]}"#);
         assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), edit);

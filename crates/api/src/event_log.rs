@@ -4,9 +4,12 @@
 //! rows as [`EventsView`], a table like the others. Identifiers of messages have the form of Fabric
 //! OS; their numbers are those of sanloom, apart from `FABR-1001`, `ZONE-1022` and `SEC-1193`.
 
+use crate::control::RequestUser;
 use crate::view::{EventRow, EventsView, Severity};
 use sanloom_fc::fabric::{FibDelta, PortMode};
 use sanloom_fc::fabric_switch::{Event, FabricSwitch, Output};
+use sanloom_fc::zoning::ZoneDatabase;
+use sanloom_fc::zoning::server::ChangeFailure;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::{FcId, Wwpn};
 use serde::{Deserialize, Serialize};
@@ -69,8 +72,9 @@ kinds! {
     AdjacencyLost => "FSPF-1001", Warning, false;
     /// A link carries HLOs again.
     AdjacencyRestored => "FSPF-1002", Info, false;
-    /// The effective configuration has changed.
-    ZonesChanged => "ZONE-1022", Info, true;
+    /// The effective configuration has changed. Only the switch at which a user has committed the
+    /// change audits it.
+    ZonesChanged => "ZONE-1022", Info, false;
     /// A change of the zones has failed, and has changed nothing.
     ZonesFailed => "ZONE-1001", Warning, true;
     /// A user has enabled a switch.
@@ -98,15 +102,6 @@ pub enum ClientEvent {
         /// Interface, for example `REST`.
         interface: String,
     },
-    /// A user has enabled or disabled the switch.
-    SwitchEnabled {
-        /// True if the switch is enabled now.
-        enabled: bool,
-        /// Name of the user.
-        user: String,
-        /// Interface, for example `REST`.
-        interface: String,
-    },
 }
 
 /// An event in the log.
@@ -120,7 +115,21 @@ struct Entry {
     port: Option<u16>,
     user: String,
     text: String,
+    /// The audit log has the event.
+    audit: bool,
     count: u64,
+}
+
+/// A change of the zones by a user, which has not ended.
+#[derive(Clone, Debug)]
+struct ZonesPending {
+    /// Checksum of the database after the change, as far as known at its begin.
+    checksum: u128,
+    by: Option<RequestUser>,
+    /// The event of the change has its user.
+    is_audited: bool,
+    /// Sequence number of the last change of the zones since its begin.
+    last: Option<u64>,
 }
 
 /// The last events of an instance, in a ring of [`MAX_EVENTS`].
@@ -132,6 +141,8 @@ pub struct EventLog {
     totals: [u64; Severity::ALL.len()],
     /// Time of day in seconds since 1970 at the time zero of the machines.
     origin_unix_s: Option<f64>,
+    /// Changes of the zones by users, by switch and tag.
+    zone_changes: BTreeMap<(u16, u32), ZonesPending>,
     /// Ports with a link: switch and port.
     up: BTreeSet<(u16, u16)>,
     /// Ports and names of the N_Port_IDs that are logged in.
@@ -169,12 +180,12 @@ impl EventLog {
 
     fn add(&mut self, at: Instant, kind: Kind, new: New) {
         let New { switch, port, user, text } = new;
-        let (_, severity, _) = kind.message();
+        let (_, severity, audit) = kind.message();
         let at_severity = Severity::ALL.into_iter().position(|of| of == severity).unwrap_or_default();
         self.totals[at_severity] += 1;
         if let Some(entry) = self.ring.back_mut()
             && (entry.kind, entry.switch, entry.port) == (kind, switch, port)
-            && (&entry.user, &entry.text) == (&user, &text)
+            && (&entry.user, &entry.text, entry.audit) == (&user, &text, audit)
         {
             (entry.at, entry.count) = (at, entry.count + 1);
             return;
@@ -183,7 +194,7 @@ impl EventLog {
             self.ring.pop_front();
         }
         self.last += 1;
-        self.ring.push_back(Entry { sequence: self.last, at, kind, switch, port, user, text, count: 1 });
+        self.ring.push_back(Entry { sequence: self.last, at, kind, switch, port, user, text, audit, count: 1 });
     }
 
     /// Records an output of a switch. `number`: index of the switch in the lab. Outputs that are no
@@ -193,15 +204,28 @@ impl EventLog {
             Output::Fib(FibDelta::PortMode { port, mode }) => self.port_mode(at, (number, *port), *mode),
             Output::Fib(FibDelta::OwnId { port, id }) => self.login(at, (number, *port), *id, machine),
             Output::Fib(FibDelta::RemoveId { id }) => self.logout(at, number, *id),
-            Output::Zones(database) => {
-                let text = match &database.effective {
-                    Some(effective) => format!("The effective configuration has changed to {}.", effective.name),
-                    None => "The effective configuration has changed: none is enabled.".to_owned(),
-                };
-                self.add(at, Kind::ZonesChanged, New { switch: Some(number), text, ..New::default() });
-            }
+            Output::Zones(database) => self.zones(at, number, database),
             Output::Event(event) => self.event(at, number, event),
             Output::Send { .. } | Output::Fib(_) | Output::Persist { .. } => {}
+        }
+    }
+
+    /// Records a change of the zones at a switch. The change of a user there is audited.
+    fn zones(&mut self, at: Instant, switch: u16, database: &ZoneDatabase) {
+        let name = database.effective.as_ref().map_or("none", |effective| &effective.name);
+        let text = format!("The effective configuration has changed to {name}.");
+        self.add(at, Kind::ZonesChanged, New { switch: Some(switch), text, ..New::default() });
+        let mut own = None;
+        let checksum = self.zone_changes.range((switch, 0)..=(switch, u32::MAX)).next().map(|_| database.checksum());
+        for pending in self.zone_changes.range_mut((switch, 0)..=(switch, u32::MAX)).map(|(_, pending)| pending) {
+            pending.last = Some(self.last);
+            if !pending.is_audited && own.is_none() && checksum == Some(pending.checksum) {
+                pending.is_audited = true;
+                own = Some(pending.by.clone());
+            }
+        }
+        if let Some(by) = own {
+            self.audit_zones(self.last, by.as_ref());
         }
     }
 
@@ -251,27 +275,70 @@ impl EventLog {
             Event::Domain(Some(domain)) => (Kind::Domain, None, format!("The domain of the switch is {domain}.")),
             Event::Domain(None) => (Kind::NoDomain, None, "The switch has no domain.".to_owned()),
             Event::Principal(name) => (Kind::Principal, None, format!("The principal switch is {name}.")),
-            Event::ZonesChanged { result: Err(failures), .. } => {
-                let reasons: Vec<String> = failures.iter().map(ToString::to_string).collect();
-                (Kind::ZonesFailed, None, format!("A change of the zones has failed: {}.", reasons.join("; ")))
-            }
-            // The new database is an output of its own.
-            Event::ZonesChanged { result: Ok(()), .. } => return,
+            Event::ZonesChanged { tag, result } => return self.zones_done(at, (switch, *tag), result),
         };
         self.add(at, kind, New { switch: Some(switch), port, text, ..New::default() });
     }
 
-    /// Records that an operator has enabled or disabled a port. `switch`: index in the lab.
-    pub fn port_enabled(&mut self, at: Instant, (switch, port): (u16, u16), enabled: bool) {
+    /// Notes that a user has begun a change of the zones at a switch, by its index in the lab. The
+    /// event of the change at this switch then belongs to the audit log, with the user. `checksum`:
+    /// that of the database after the change. `tag`: that of [`Event::ZonesChanged`].
+    pub fn zone_change(&mut self, switch: u16, tag: u32, checksum: u128, by: Option<RequestUser>) {
+        let pending = ZonesPending { checksum, by, is_audited: false, last: None };
+        self.zone_changes.insert((switch, tag), pending);
+    }
+
+    /// Records the end of a change of the zones by a user.
+    fn zones_done(&mut self, at: Instant, (switch, tag): (u16, u32), result: &Result<(), Vec<ChangeFailure>>) {
+        let pending = self.zone_changes.remove(&(switch, tag));
+        if let Err(failures) = result {
+            let reasons: Vec<String> = failures.iter().map(ToString::to_string).collect();
+            let text = format!("A change of the zones has failed: {}.", reasons.join("; "));
+            let user = user_and_way(pending.and_then(|pending| pending.by).as_ref()).0;
+            return self.add(at, Kind::ZonesFailed, New { switch: Some(switch), port: None, user, text });
+        }
+        // The edits of the change were applied to a newer database than that of its begin.
+        if let Some(ZonesPending { is_audited: false, last: Some(last), by, .. }) = pending {
+            self.audit_zones(last, by.as_ref());
+        }
+    }
+
+    /// Adds the change of the zones with a sequence number to the audit log.
+    fn audit_zones(&mut self, sequence: u64, by: Option<&RequestUser>) {
+        let (user, way) = user_and_way(by);
+        if let Some(entry) = self.ring.iter_mut().rev().find(|entry| entry.sequence == sequence) {
+            let text = entry.text.strip_suffix('.').unwrap_or(&entry.text);
+            (entry.text, entry.user, entry.audit) = (format!("{text} {way}."), user, true);
+        }
+    }
+
+    /// Records that an operator or the user of a management interface has enabled or disabled a
+    /// port. `switch`: index in the lab.
+    pub fn port_enabled(&mut self, at: Instant, (switch, port): (u16, u16), enabled: bool, by: Option<&RequestUser>) {
         let (kind, word) = if enabled { (Kind::PortEnabled, "enabled") } else { (Kind::PortDisabled, "disabled") };
-        let text = format!("Port {port} is {word} by an operator.");
-        self.add(at, kind, New { switch: Some(switch), port: Some(port), text, ..New::default() });
+        let (user, way) = user_and_way(by);
+        let text = format!("Port {port} is {word} {way}.");
+        self.add(at, kind, New { switch: Some(switch), port: Some(port), user, text });
+    }
+
+    /// Records that an operator or the user of a management interface has enabled or disabled a
+    /// switch. `switch`: index in the lab.
+    pub fn switch_enabled(&mut self, at: Instant, switch: u16, enabled: bool, by: Option<&RequestUser>) {
+        let (kind, word) = match enabled {
+            true => (Kind::SwitchEnabled, "enabled"),
+            false => (Kind::SwitchDisabled, "disabled"),
+        };
+        let (user, way) = user_and_way(by);
+        let text = format!("The switch is {word} {way}.");
+        self.add(at, kind, New { switch: Some(switch), port: None, user, text });
     }
 
     /// Records the start or the stop of a switch. A switch that stops loses its links and logins.
     pub fn switch_runs(&mut self, at: Instant, switch: u16, runs: bool) {
         self.up.retain(|(of, _)| *of != switch);
         self.logins.retain(|(of, _), _| *of != switch);
+        // The memory of its changes is lost.
+        self.zone_changes.retain(|(of, _), _| *of != switch);
         let (kind, text) = match runs {
             true => (Kind::SwitchStarted, "The switch has started again."),
             false => (Kind::SwitchStopped, "The switch has stopped."),
@@ -286,13 +353,6 @@ impl EventLog {
                 let (address, interface) = (printable(address), printable(interface));
                 let text = format!("Login failure attempt via {interface}. IP Addr: {address}");
                 (Kind::LoginFailed, user, text)
-            }
-            ClientEvent::SwitchEnabled { enabled, user, interface } => {
-                let (kind, word) = match enabled {
-                    true => (Kind::SwitchEnabled, "enabled"),
-                    false => (Kind::SwitchDisabled, "disabled"),
-                };
-                (kind, user, format!("The switch is {word} via {}.", printable(interface)))
             }
         };
         self.add(at, kind, New { switch, port: None, user: printable(user), text });
@@ -313,7 +373,7 @@ impl EventLog {
             usize::try_from(after.saturating_add(1).saturating_sub(first)).unwrap_or(usize::MAX).min(self.ring.len());
         let chosen = self.ring.range(start..).filter(|entry| on.is_none_or(|on| entry.switch == Some(on)));
         let rows = chosen.map(|entry| {
-            let (id, severity, audit) = entry.kind.message();
+            let (id, severity, _) = entry.kind.message();
             let switch = entry.switch.map(&switch_name).unwrap_or_default();
             EventRow {
                 sequence: entry.sequence,
@@ -325,11 +385,20 @@ impl EventLog {
                 port: entry.port.map(|port| format!("{switch}:{port}")).unwrap_or_default(),
                 user: entry.user.clone(),
                 text: entry.text.clone(),
-                audit,
+                audit: entry.audit,
                 count: entry.count,
             }
         });
-        EventsView { events: rows.collect(), discarded: first - 1 }
+        EventsView { events: rows.collect(), discarded: first - 1, origin_unix_s: self.origin_unix_s }
+    }
+}
+
+/// Name of the user of a request, and the way of the request as the end of a sentence. The user of
+/// a request without a management interface is not known.
+fn user_and_way(by: Option<&RequestUser>) -> (String, String) {
+    match by {
+        Some(RequestUser { user, interface }) => (printable(user), format!("via {}", printable(interface))),
+        None => (String::new(), "by an operator".to_owned()),
     }
 }
 
@@ -346,6 +415,7 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sanloom_fc::zoning::EffectiveZones;
     use std::collections::BTreeSet;
 
     fn failed(user: &str) -> ClientEvent {
@@ -374,7 +444,7 @@ mod tests {
         let mut log = EventLog::default();
         log.set_origin(1_000.0);
         for port in 0..MAX_EVENTS as u16 + 10 {
-            log.port_enabled(Instant::from_ns(u64::from(port) * 1_000_000_000), (1, port), false);
+            log.port_enabled(Instant::from_ns(u64::from(port) * 1_000_000_000), (1, port), false, None);
         }
         let all = rows(&log, 0, None);
         assert_eq!((all.events.len(), all.discarded), (MAX_EVENTS, 10));
@@ -387,6 +457,49 @@ mod tests {
         assert_eq!(rows(&log, u64::MAX, None).events.len(), 0);
         assert_eq!(rows(&log, 0, Some(0)).events.len(), 0, "no event of the other switch");
         assert_eq!(log.totals().map(|(_, count)| count).collect::<Vec<_>>(), [0, 0, 0, newest]);
+    }
+
+    #[test]
+    fn only_the_switch_of_the_commit_audits_a_change_of_the_zones_with_its_user() {
+        let mut log = EventLog::default();
+        let database = |name: &str| {
+            let effective = EffectiveZones { name: name.to_owned(), zones: Vec::new() };
+            ZoneDatabase { effective: Some(effective.into()), ..ZoneDatabase::default() }
+        };
+        let changed = |log: &mut EventLog, switch, database: &ZoneDatabase| log.zones(Instant::ZERO, switch, database);
+        let jane = || Some(RequestUser { user: "jane".to_owned(), interface: "REST".to_owned() });
+        let done = |log: &mut EventLog, switch, tag, result| {
+            log.event(Instant::ZERO, switch, &Event::ZonesChanged { tag, result });
+        };
+        // A change of another switch comes first, and that of the user is applied after it.
+        log.zone_change(0, 7, database("mine").checksum(), jane());
+        changed(&mut log, 0, &database("other"));
+        changed(&mut log, 0, &database("mine"));
+        changed(&mut log, 1, &database("mine"));
+        done(&mut log, 0, 7, Ok(()));
+        // The fabric has merged the change of the user with another one.
+        log.zone_change(0, 8, database("planned").checksum(), None);
+        changed(&mut log, 0, &database("merged"));
+        done(&mut log, 0, 8, Ok(()));
+        log.zone_change(1, 9, database("late").checksum(), jane());
+        done(&mut log, 1, 9, Err(vec![ChangeFailure::Restarted]));
+        // A further change is not that of the user.
+        changed(&mut log, 1, &database("late"));
+        let view = rows(&log, 0, None);
+        let seen: Vec<(&str, &str, bool, &str)> =
+            view.events.iter().map(|row| (&*row.switch, &*row.user, row.audit, &*row.text)).collect();
+        let text = |name: &str| format!("The effective configuration has changed to {name}");
+        let expected = [
+            ("sw1", "", false, text("other.")),
+            ("sw1", "jane", true, text("mine via REST.")),
+            ("sw2", "", false, text("mine.")),
+            ("sw1", "", true, text("merged by an operator.")),
+            ("sw2", "jane", true, seen[4].3.to_owned()),
+            ("sw2", "", false, text("late.")),
+        ];
+        assert_eq!(seen, expected.each_ref().map(|(switch, user, audit, text)| (*switch, *user, *audit, &**text)));
+        assert!(seen[4].3.starts_with("A change of the zones has failed: "), "{}", seen[4].3);
+        assert!(log.zone_changes.is_empty());
     }
 
     #[test]

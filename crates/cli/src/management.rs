@@ -128,14 +128,13 @@ impl ManagementArgs {
         let community = self.snmp.map(|_| self.community(folder)).transpose()?;
         let (mut listens, mut ssh_listens, mut agents) = (Vec::new(), Vec::new(), Vec::new());
         let mut chassis: BTreeMap<&str, nxos::Shared> = BTreeMap::new();
-        let every = Shared::default();
         let switches: BTreeMap<&str, (usize, Option<&str>)> = (lab.switches.iter().enumerate())
             .map(|(index, switch)| {
                 (&*switch.name, (index, switch.virtual_fabric.as_ref().map(|fabric| &*fabric.chassis)))
             })
             .collect();
         for (&switch, &(index, of)) in switches.iter().filter(|(name, _)| only.is_none_or(|only| only == **name)) {
-            let shared = every.beside();
+            let shared = Shared::default();
             if let Some(id) = u16::try_from(index).ok().and_then(|index| lab.vf_id(index)) {
                 shared.lock().fabric_id = id;
             }

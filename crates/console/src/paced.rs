@@ -253,11 +253,18 @@ fn execute(
 /// Logs a request that may change the fabric, with the virtual time at which it takes effect.
 fn log_request(request: &Request, at_s: f64) {
     match request {
-        Request::Port { port, enabled } => tracing::info!(at_s, port, enabled, "operator"),
-        Request::Zone { switch, action } => {
+        Request::Port { port, enabled, by } => {
+            let user = by.as_ref().map_or("", |by| &by.user);
+            tracing::info!(at_s, port, enabled, user, "operator");
+        }
+        Request::Switch { switch, enabled, by } => {
+            let user = by.as_ref().map_or("", |by| &by.user);
+            tracing::info!(at_s, switch, enabled, user, "operator");
+        }
+        Request::Zone { switch, by, action } => {
             let (user, action) = match action {
                 ZoneAction::As { client, action, .. } => (client.user.as_str(), &**action),
-                action => ("", action),
+                action => (by.as_ref().map_or("", |by| &by.user), action),
             };
             let operation = match action {
                 ZoneAction::Edit { .. } => "edit",

@@ -51,6 +51,11 @@ pub struct EventsView {
     pub events: Vec<EventRow>,
     /// Number of older events that had to leave the log.
     pub discarded: u64,
+    /// Time of day in seconds since 1970 at the time zero of the log; absent in a simulation
+    /// without a clock. A log with another value is that of another instance, and counts from 1
+    /// again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin_unix_s: Option<f64>,
 }
 
 /// An event.

@@ -25,6 +25,9 @@ pub struct SwitchRow {
     pub switch_name: String,
     /// True if the switch runs; false during a restart.
     pub up: bool,
+    /// True if an operator has disabled the switch, so that all its ports are dark.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
     /// Domain; absent if none is assigned.
     pub domain: Option<u8>,
     /// True for the principal switch.

@@ -106,9 +106,12 @@ pub enum PortMode {
 pub enum Dark {
     /// An operator has disabled the port.
     Disabled,
+    /// An operator has disabled the switch of the port, and not the port itself.
+    SwitchDisabled,
     /// No station of this process is at the other end, and the port has no Ethernet.
     Unplugged,
-    /// No station is at the other end of the Ethernet link.
+    /// No station is at the other end of the Ethernet link, or the port at the other end of the
+    /// cable is disabled.
     NoPeer,
     /// DCBX has not agreed with the peer on Ethernet without loss.
     NoDcbx,

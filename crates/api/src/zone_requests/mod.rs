@@ -12,7 +12,7 @@ mod transactions;
 pub use answers::{difference, status};
 pub use transactions::{Caller, OpenTransaction};
 
-use crate::control::{Answer, ErrorKind, RequestError, ZoneAction};
+use crate::control::{Answer, ErrorKind, RequestError, RequestUser, ZoneAction};
 use crate::zone_database::Edit;
 use answers::{preview, sentences};
 use sanloom_fc::fabric_switch::FabricSwitch;
@@ -50,15 +50,28 @@ pub trait ZoneFabric {
     /// The database cannot be committed, for example because it cannot be stored.
     fn prepare(&mut self, switch: usize, outcome: &ZoneDatabase) -> Result<(), RequestError>;
 
-    /// Passes a change to the zone server of a switch. The driver calls [`ZoneChanges::finish`]
-    /// with this tag when the change has ended.
-    fn change(&mut self, switch: usize, tag: u32, change: ZoneChange);
+    /// Passes a change to the zone server of a switch, and notes its user in the event log. The
+    /// driver calls [`ZoneChanges::finish`] with its tag when the change has ended.
+    fn change(&mut self, switch: usize, started: StartedChange);
 
     /// Path of the store of committed databases; `None` if they are not stored.
     fn store(&self) -> Option<String>;
 
     /// Logs that a transaction of a switch has ended without a request of its owner.
     fn transaction_ended(&self, switch: usize);
+}
+
+/// Zone change that begins.
+#[derive(Debug)]
+pub struct StartedChange {
+    /// Unique tag of the change.
+    pub tag: u32,
+    /// The change.
+    pub change: ZoneChange,
+    /// Checksum of the database after the change.
+    pub checksum: u128,
+    /// The user for the event log.
+    pub by: Option<RequestUser>,
 }
 
 /// Result of a zone change in the fabric.
@@ -138,12 +151,14 @@ impl ZoneChanges {
         tag
     }
 
-    /// Answers a zone request. A change of the fabric is answered when it ends.
+    /// Answers a zone request. A change of the fabric is answered when it ends. `by`: the user for
+    /// the event log, if the request names no client.
     pub fn request(
         &mut self,
         fabric: &mut dyn ZoneFabric,
         now: Instant,
         switch: Option<&str>,
+        by: Option<RequestUser>,
         action: ZoneAction,
         answer: Sender<Answer>,
     ) {
@@ -183,17 +198,17 @@ impl ZoneChanges {
                 None => Err(no_transaction(fabric, number).into()),
             },
             ZoneAction::Commit => {
-                return self.commit(fabric, number, answer);
+                return self.commit(fabric, number, caller.user().or(by), answer);
             }
             ZoneAction::Rollback => {
-                return self.roll_back(fabric, number, answer);
+                return self.roll_back(fabric, number, caller.user().or(by), answer);
             }
             ZoneAction::As { .. } => Err("a zone request names one client only".to_owned().into()),
         };
         reply(&answer, outcome);
     }
 
-    fn commit(&mut self, fabric: &mut dyn ZoneFabric, switch: usize, answer: Sender<Answer>) {
+    fn commit(&mut self, fabric: &mut dyn ZoneFabric, switch: usize, by: Option<RequestUser>, answer: Sender<Answer>) {
         let open = fabric.zones(switch).open.as_ref();
         let Some(transaction) = open.map(|open| open.transaction.clone()) else {
             return reply(&answer, Err(no_transaction(fabric, switch).into()));
@@ -202,34 +217,40 @@ impl ZoneChanges {
             Err(problems) => reply(&answer, Err(sentences(&problems).into())),
             Ok(outcome) => {
                 let change = ZoneChange::Commit(Box::new(transaction));
-                self.start(fabric, switch, change, &outcome, Waiting { switch, answer, ends_transaction: true });
+                self.start(fabric, (change, by), &outcome, Waiting { switch, answer, ends_transaction: true });
             }
         }
     }
 
-    fn roll_back(&mut self, fabric: &mut dyn ZoneFabric, switch: usize, answer: Sender<Answer>) {
+    fn roll_back(
+        &mut self,
+        fabric: &mut dyn ZoneFabric,
+        switch: usize,
+        by: Option<RequestUser>,
+        answer: Sender<Answer>,
+    ) {
         let Some(previous) = fabric.zones(switch).previous.clone() else {
             let reason = format!("{} has no earlier zone database to roll back to", fabric.name(switch));
             return reply(&answer, Err(reason.into()));
         };
         let change = ZoneChange::Replace(previous.clone());
-        self.start(fabric, switch, change, &previous, Waiting { switch, answer, ends_transaction: false });
+        self.start(fabric, (change, by), &previous, Waiting { switch, answer, ends_transaction: false });
     }
 
     fn start(
         &mut self,
         fabric: &mut dyn ZoneFabric,
-        switch: usize,
-        change: ZoneChange,
+        (change, by): (ZoneChange, Option<RequestUser>),
         outcome: &ZoneDatabase,
         waiting: Waiting,
     ) {
+        let switch = waiting.switch;
         if let Err(error) = fabric.prepare(switch, outcome) {
             return reply(&waiting.answer, Err(error));
         }
         let tag = self.next_tag();
         self.waiting.insert(tag, waiting);
-        fabric.change(switch, tag, change);
+        fabric.change(switch, StartedChange { tag, change, checksum: outcome.checksum(), by });
     }
 
     /// Answers the client whose change has ended.

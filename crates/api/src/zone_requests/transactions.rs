@@ -2,7 +2,7 @@
 //! transaction of a switch, and ends transactions whose time is over.
 
 use super::{SwitchZones, ZoneFabric};
-use crate::control::{ErrorKind, RequestError, ZONE_TIMEOUT_S, ZoneAction, ZoneClient};
+use crate::control::{ErrorKind, RequestError, RequestUser, ZONE_TIMEOUT_S, ZoneAction, ZoneClient};
 use crate::zoning::ZoneTransaction;
 use sanloom_fc::zoning::Transaction;
 use sanloom_scsi::time::Instant;
@@ -68,6 +68,12 @@ impl Caller {
             }
             action => Ok((Caller { client: None, checksum: None, now }, action)),
         }
+    }
+
+    /// The client for the event log, if the request names one.
+    pub fn user(&self) -> Option<RequestUser> {
+        let ZoneClient { user, interface, .. } = self.client.as_ref()?;
+        Some(RequestUser { user: user.clone(), interface: interface.clone() })
     }
 
     fn session(&self) -> Option<&str> {

@@ -24,10 +24,10 @@ pub struct Args {
 /// Commands for a port.
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Disable a port; its hosts are logged out with Clear Virtual Links
+    /// Disable a port or a whole switch; hosts are logged out with Clear Virtual Links
     #[command(after_help = "Example:\n  sanloom port disable lab.toml sw1:3")]
     Disable(PortArgs),
-    /// Enable a port
+    /// Enable a port or a whole switch; ports that are disabled themselves stay so
     #[command(after_help = "Example:\n  sanloom port enable lab.toml sw1:3")]
     Enable(PortArgs),
     /// Change the access state of a target port group; hosts receive a unit attention
@@ -42,7 +42,7 @@ enum What {
 struct PortArgs {
     #[command(flatten)]
     file: LabFile,
-    /// Switch and number, for example sw1:0
+    /// Switch and number, for example sw1:0; `disable` and `enable` also take a switch
     #[arg(value_name = "PORT")]
     port: String,
     #[command(flatten)]
@@ -120,10 +120,20 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn enable(at: &PortArgs, enabled: bool) -> Result<(), Failure> {
-    ask(at, &Request::Port { port: at.port.clone(), enabled })?;
+    let name = at.port.clone();
+    let request = match is_switch(&name) {
+        true => Request::Switch { switch: name, enabled, by: None },
+        false => Request::Port { port: name, enabled, by: None },
+    };
+    ask(at, &request)?;
     let done = serde_json::json!({ "port": at.port, "enabled": enabled });
     let state = if enabled { "enabled" } else { "disabled" };
     at.json.write_or_print(&done, || format!("{} is {state}\n", clean(&at.port)))
+}
+
+/// True for the name of a switch, which has no number of a port.
+fn is_switch(name: &str) -> bool {
+    !name.contains(':')
 }
 
 fn group(args: &GroupArgs) -> Result<(), Failure> {
@@ -166,6 +176,9 @@ fn inject(args: &InjectArgs) -> Result<(), Failure> {
 
 fn ask(at: &PortArgs, request: &Request) -> Result<Answer, Failure> {
     let lab = input::load_running(&at.file, &at.sets.set)?.lab;
-    let switch = at.port.rsplit_once(':').map(|(switch, _)| switch);
+    let switch = match is_switch(&at.port) {
+        true => Some(&*at.port),
+        false => at.port.rsplit_once(':').map(|(switch, _)| switch),
+    };
     instance::command(&lab, switch, request)
 }

@@ -18,7 +18,7 @@ use sanloom_api::control::Answer;
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{Dark, PortsView, Table};
 use sanloom_fc::exchange::data_header;
-use sanloom_fc::fabric::{FibDelta, Leg};
+use sanloom_fc::fabric::{FibDelta, Leg, PortMode};
 use sanloom_scsi::time::{Instant, Span};
 use sanloom_wire::els::Els;
 use sanloom_wire::{FcId, Frame, Message, Payload};
@@ -154,12 +154,12 @@ fn a_switch_joins_the_fabric_while_frames_circulate() {
         let mut runtime = ring("circle-timers");
         let reaches_spur = |runtime: &Runtime| !runtime.instance.fabric.switches[1].fib.legs(SPUR_DOMAIN).is_empty();
         let now = runtime.clock.now();
-        ports::enable(&mut runtime.instance, now, "sw1:2", false);
+        ports::enable(&mut runtime.instance, now, "sw1:2", false, None);
         while reaches_spur(&runtime) {
             runtime.step();
         }
         let now = runtime.clock.now();
-        ports::enable(&mut runtime.instance, now, "sw1:2", true);
+        ports::enable(&mut runtime.instance, now, "sw1:2", true, None);
         // Needs exchanges and timers of the switches.
         let (before, mut ox_id) = (forwarded(&runtime), 0);
         while !reaches_spur(&runtime) {
@@ -238,15 +238,54 @@ fn disabled_unplugged_and_dark_ports_are_distinguished() {
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), Some(Dark::Unplugged), None]);
     let now = runtime.clock.now();
     for port in ["sw1:0", "sw1:2"] {
-        assert_eq!(ports::enable(&mut runtime.instance, now, port, false), Answer::Done);
+        assert_eq!(ports::enable(&mut runtime.instance, now, port, false, None), Answer::Done);
     }
     runtime.step();
     assert_eq!(dark(&runtime), [Some(Dark::Disabled), Some(Dark::Unplugged), Some(Dark::Disabled)]);
     for port in ["sw1:0", "sw1:2"] {
-        assert_eq!(ports::enable(&mut runtime.instance, now, port, true), Answer::Done);
+        assert_eq!(ports::enable(&mut runtime.instance, now, port, true, None), Answer::Done);
     }
     runtime.step();
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), Some(Dark::Unplugged), None]);
+}
+
+/// Steps until the first port of the second switch joins another switch.
+fn join(runtime: &mut Runtime) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while runtime.instance.fabric.switches[1].machine.port_mode(0) != PortMode::E {
+        assert!(std::time::Instant::now() < deadline, "the switches do not join");
+        runtime.step();
+    }
+}
+
+#[test]
+fn a_disabled_switch_is_dark_at_all_kinds_of_ports_and_keeps_their_state() {
+    let text = format!("{HOSTS}[switch.sw2]\ndomain = 2\n[[link]]\nfrom = \"sw1:3\"\nto = \"sw2:0\"\n");
+    let mut runtime = Runtime::up(lab("switch-off", &text), &Options::default()).unwrap();
+    let (off, unplugged) = (Some(Dark::SwitchDisabled), Some(Dark::Unplugged));
+    assert_eq!(dark(&runtime), [Some(Dark::NoPeer), unplugged, None, None, None]);
+    join(&mut runtime);
+    let now = runtime.clock.now();
+    ports::enable(&mut runtime.instance, now, "sw1:0", false, None);
+    ports::enable_switch(&mut runtime.instance, now, 0, false, None);
+    ports::enable_switch(&mut runtime.instance, now, 0, false, None);
+    runtime.step();
+    assert_eq!(dark(&runtime), [Some(Dark::Disabled), unplugged, off, off, Some(Dark::NoPeer)]);
+    assert_eq!(runtime.instance.fabric.switches[1].machine.port_mode(0), PortMode::Down);
+    assert_eq!(runtime.instance.fabric.switches[0].machine.port_mode(2), PortMode::Down);
+    // Both switches are disabled: their cable waits for the second.
+    ports::enable_switch(&mut runtime.instance, now, 1, false, None);
+    ports::enable_switch(&mut runtime.instance, now, 0, true, None);
+    runtime.step();
+    assert_eq!(dark(&runtime), [Some(Dark::Disabled), unplugged, None, Some(Dark::NoPeer), off]);
+    ports::enable_switch(&mut runtime.instance, now, 1, true, None);
+    ports::enable(&mut runtime.instance, now, "sw1:0", true, None);
+    join(&mut runtime);
+    assert_eq!(dark(&runtime), [Some(Dark::NoPeer), unplugged, None, None, None]);
+    let log = runtime.instance.log.view(0, None, |_| "", |_| 0.0);
+    let ids: Vec<&str> = log.events.iter().filter(|row| row.audit).map(|row| &*row.id).collect();
+    assert_eq!(ids, ["PORT-1004", "SWCH-1002", "SWCH-1002", "SWCH-1001", "SWCH-1001", "PORT-1003"]);
+    assert!(log.events.iter().filter(|row| row.audit).all(|row| row.count == 1));
 }
 
 #[test]

@@ -36,9 +36,6 @@ pub(super) fn link_changed(instance: &mut Instance, number: usize) {
 
 /// Disables or enables an FCIP link, by index of its port.
 pub(super) fn enable(instance: &mut Instance, now: Instant, number: usize, enabled: bool) {
-    let Some((switch, port)) = instance.ports[number].tunnel else { return };
-    let disabled = &mut instance.fabric.switches[switch].disabled;
-    _ = if enabled { disabled.remove(&port) } else { disabled.insert(port) };
     if let Driver::Fcip(driver) = &mut instance.ports[number].ethernet.driver {
         driver.enable(enabled);
     }

@@ -66,9 +66,9 @@ impl Requests {
     ) -> Effect {
         let effect = Effect::of(&request);
         let reply = match request {
-            Request::Zone { switch, action } => {
+            Request::Zone { switch, by, action } => {
                 let now = machine_now(world);
-                self.zones.request(&mut Zones(world), now, switch.as_deref(), action, answer);
+                self.zones.request(&mut Zones(world), now, switch.as_deref(), by, action, answer);
                 self.advance(world);
                 return effect;
             }
@@ -82,9 +82,16 @@ impl Requests {
             Request::Volume { action: VolumeAction::Show { name } } => show_volumes(world, name.as_deref()),
             Request::Capture { link, file: Some(file) } => self.captures.start(world, &link, &file, sink),
             Request::Capture { link, file: None } => self.captures.stop(world, &link),
-            Request::Port { port, enabled } => match port_named(world, &port) {
+            Request::Port { port, enabled, by } => match port_named(world, &port) {
                 Ok(place) => {
-                    operator::set_port(world, place.link, (place.switch, place.port), enabled);
+                    operator::set_port(world, place.link, (place.switch, place.port), enabled, by.as_ref());
+                    Answer::Done
+                }
+                Err(reason) => Answer::failed(reason),
+            },
+            Request::Switch { switch, enabled, by } => match switch_named(world, &switch) {
+                Ok(number) => {
+                    operator::set_switch(world, number, enabled, by.as_ref());
                     Answer::Done
                 }
                 Err(reason) => Answer::failed(reason),
@@ -177,6 +184,7 @@ fn refusal(request: &Request) -> &'static str {
         Request::Show { .. }
         | Request::Capture { .. }
         | Request::Port { .. }
+        | Request::Switch { .. }
         | Request::Zone { .. }
         | Request::Inject { .. }
         | Request::ClearInjections { .. }

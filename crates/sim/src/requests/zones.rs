@@ -3,11 +3,10 @@
 use crate::world::World;
 use crate::world::operator::{self, TAGS};
 use sanloom_api::control::RequestError;
-use sanloom_api::zone_requests::{SwitchZones, ZoneFabric};
+use sanloom_api::zone_requests::{StartedChange, SwitchZones, ZoneFabric};
 use sanloom_fc::fabric_switch::FabricSwitch;
 use sanloom_fc::san::Lab;
 use sanloom_fc::zoning::ZoneDatabase;
-use sanloom_fc::zoning::server::ZoneChange;
 
 /// A world that permits requests.
 pub(super) struct Zones<'w>(pub &'w mut World);
@@ -46,8 +45,9 @@ impl ZoneFabric for Zones<'_> {
         }
     }
 
-    fn change(&mut self, switch: usize, tag: u32, change: ZoneChange) {
-        operator::change_zones(self.0, switch as u16, tag.saturating_add(TAGS), change);
+    fn change(&mut self, switch: usize, started: StartedChange) {
+        let started = StartedChange { tag: started.tag.saturating_add(TAGS), ..started };
+        operator::change_zones(self.0, switch as u16, started);
     }
 
     /// A simulation stores nothing.

@@ -42,7 +42,8 @@ pub(crate) fn shown(world: &World, on: Option<u16>) -> Shown<'_> {
     let nodes = (0u16..).zip(&world.control.switches);
     let seen = nodes.map(|(number, node)| {
         let fib = &world.net.fc.switch(number).fib;
-        SwitchSeen { number, machine: &node.machine, fib, up: node.up }
+        let disabled = operator::state(world).is_some_and(|operator| operator.is_switch_disabled(number));
+        SwitchSeen { number, machine: &node.machine, fib, up: node.up, disabled }
     });
     let since_start_s = since_start(world);
     let since = move |at: Instant| since_start_s(at.as_ns().saturating_mul(1_000));

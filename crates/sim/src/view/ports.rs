@@ -36,7 +36,11 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
             *discards.entry(reason.name().to_owned()).or_default() += lost.frames;
         }
     }
-    let disabled = operator::state(world).filter(|operator| operator.is_disabled(switch, end.port));
+    let dark = operator::state(world).and_then(|operator| match () {
+        () if operator.is_disabled(switch, end.port) => Some(Dark::Disabled),
+        () if operator.is_switch_disabled(switch) => Some(Dark::SwitchDisabled),
+        () => None,
+    });
     // A running fabric does not restart its counters at the end of the warm-up.
     let measured = world.measured();
     let received = if operator::state(world).is_some() { measured.all_received(rx) } else { measured.received(rx) };
@@ -51,7 +55,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
             Mode::Down => PortMode::Down,
         },
         light: lane.up,
-        dark: disabled.map(|_| Dark::Disabled),
+        dark,
         isolated: isolated(&node.machine, end.port),
         blocked: blocked(&node.machine, end.port),
         rate: link.rate.to_string(),

@@ -237,10 +237,11 @@ pub(super) fn update_link_state(world: &mut World, link: u16) {
     if up {
         world.net.link_up(link);
     } else {
-        // A port that an operator has disabled, and one of a stopped switch, count nothing.
+        // A port that an operator has disabled, itself or with its switch, and one of a stopped
+        // switch, count nothing.
         let operator = world.control.operator.as_ref();
         let sees = |end: &LinkEnd| match end.node {
-            Node::Switch(switch) => runs(end.node) && !operator.is_some_and(|own| own.is_disabled(switch, end.port)),
+            Node::Switch(switch) => runs(end.node) && !operator.is_some_and(|own| own.holds(switch, end.port)),
             Node::Host(_) | Node::Storage(_) | Node::Loop(_) => true,
         };
         world.downtimes.link_failed(link, config.ends.each_ref().map(sees));

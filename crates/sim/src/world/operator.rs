@@ -4,12 +4,13 @@
 
 use super::{World, faults};
 use crate::net::injection::{Counts, Damage, Rule};
+use sanloom_api::control::RequestUser;
 use sanloom_api::event_log::EventLog;
 use sanloom_api::inject::{Direction, Matcher, RuleRow, RulesView};
-use sanloom_api::zone_requests::{SwitchZones, ZoneResult};
+use sanloom_api::zone_requests::{StartedChange, SwitchZones, ZoneResult};
 use sanloom_fc::config::{FaultKind, Link, LinkEnd, Node};
 use sanloom_fc::fabric_switch::{Event, Input};
-use sanloom_fc::zoning::server::{ChangeFailure, ZoneChange};
+use sanloom_fc::zoning::server::ChangeFailure;
 use sanloom_scsi::time::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Operator {
     pub log: EventLog,
     /// Disabled ports: switch and port.
     disabled: BTreeSet<(u16, u16)>,
+    /// Disabled switches.
+    switches_disabled: BTreeSet<u16>,
     injections: Vec<Injection>,
     next_rule: u32,
     /// Tags of zone changes that have not ended, by switch.
@@ -69,16 +72,25 @@ impl Operator {
         &mut self.zones[usize::from(switch)]
     }
 
-    /// Returns whether a port of a switch is disabled.
+    /// Returns whether a port of a switch is disabled itself.
     pub fn is_disabled(&self, switch: u16, port: u16) -> bool {
         self.disabled.contains(&(switch, port))
     }
 
-    /// Returns whether a port at an end of a link is disabled.
+    /// Returns whether a switch is disabled.
+    pub fn is_switch_disabled(&self, switch: u16) -> bool {
+        self.switches_disabled.contains(&switch)
+    }
+
+    /// Returns whether a port of a switch is dark, because it or its switch is disabled.
+    pub(super) fn holds(&self, switch: u16, port: u16) -> bool {
+        self.is_switch_disabled(switch) || self.is_disabled(switch, port)
+    }
+
+    /// Returns whether a port at an end of a link, or its switch, is disabled.
     pub(super) fn darkens(&self, link: &Link) -> bool {
-        let is_disabled =
-            |end: &LinkEnd| matches!(end.node, Node::Switch(switch) if self.is_disabled(switch, end.port));
-        !self.disabled.is_empty() && link.ends.iter().any(is_disabled)
+        let holds = |end: &LinkEnd| matches!(end.node, Node::Switch(switch) if self.holds(switch, end.port));
+        !(self.disabled.is_empty() && self.switches_disabled.is_empty()) && link.ends.iter().any(holds)
     }
 
     /// Returns the rules of injected faults, with their counts.
@@ -154,27 +166,56 @@ pub fn state_mut(world: &mut World) -> Option<&mut Operator> {
 }
 
 /// Starts a change of the zones at a switch. [`Operator::take_ended`] returns its end.
-pub fn change_zones(world: &mut World, switch: u16, tag: u32, change: ZoneChange) {
+pub fn change_zones(world: &mut World, switch: u16, started: StartedChange) {
+    let StartedChange { tag, change, checksum, by } = started;
     debug_assert!(tag >= TAGS, "smaller tags are changes of the lab");
     let (control, mut env) = world.split_control();
     if let Some(operator) = &mut control.operator {
         operator.changes.insert((switch, tag));
+        operator.log.zone_change(switch, tag, checksum, by);
     }
     control.handle(&mut env, switch, Input::ChangeZones { tag, change });
 }
 
 /// Disables or enables a port of a switch, at an end of a link. The link is dark while one of its
-/// ports is disabled, and while a fault keeps it down.
-pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enabled: bool) {
+/// ports or switches is disabled, and while a fault keeps it down. `by`: the user for the event
+/// log.
+pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enabled: bool, by: Option<&RequestUser>) {
     let at = Instant::from_ns(world.net.now() / 1_000);
     let Some(operator) = &mut world.control.operator else { return };
-    operator.log.port_enabled(at, (switch, port), enabled);
     let changes = match enabled {
         true => operator.disabled.remove(&(switch, port)),
         false => operator.disabled.insert((switch, port)),
     };
-    if changes && !awaits_link_up(world, link) {
+    if !changes {
+        return;
+    }
+    operator.log.port_enabled(at, (switch, port), enabled, by);
+    if !awaits_link_up(world, link) {
         world.update_link(link);
+    }
+}
+
+/// Disables or enables a switch. All its links are dark while it is disabled. `by`: the user for
+/// the event log.
+pub fn set_switch(world: &mut World, switch: u16, enabled: bool, by: Option<&RequestUser>) {
+    let at = Instant::from_ns(world.net.now() / 1_000);
+    let Some(operator) = &mut world.control.operator else { return };
+    let changes = match enabled {
+        true => operator.switches_disabled.remove(&switch),
+        false => operator.switches_disabled.insert(switch),
+    };
+    if !changes {
+        return;
+    }
+    operator.log.switch_enabled(at, switch, enabled, by);
+    let links = (0..).zip(&world.lab.links);
+    let is_own = |link: &Link| link.ends.iter().any(|end| end.node == Node::Switch(switch));
+    let own: Vec<u16> = links.filter(|(_, link)| is_own(link)).map(|(number, _)| number).collect();
+    for link in own {
+        if !awaits_link_up(world, link) {
+            world.update_link(link);
+        }
     }
 }
 

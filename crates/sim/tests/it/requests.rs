@@ -1,7 +1,7 @@
 //! Requests to a running world, and runs at a pace.
 
 use crate::labs::lab;
-use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction};
+use sanloom_api::control::{Answer, Request, RequestUser, ShowTable, ZoneAction};
 use sanloom_api::inject::RuleRow;
 use sanloom_api::results::Results;
 use sanloom_api::view::build::{LiveWhich, Which};
@@ -114,7 +114,7 @@ impl Operated {
     }
 
     pub(crate) fn zone(&mut self, switch: &str, action: ZoneAction) -> Receiver<Answer> {
-        self.send(Request::Zone { switch: Some(switch.to_owned()), action })
+        self.send(Request::Zone { switch: Some(switch.to_owned()), by: None, action })
     }
 
     pub(crate) fn zones(&mut self, switch: &str) -> ZoneStatus {
@@ -143,7 +143,7 @@ pub(crate) fn status(answer: Answer) -> ZoneStatus {
 }
 
 fn port(port: &str, enabled: bool) -> Request {
-    Request::Port { port: port.to_owned(), enabled }
+    Request::Port { port: port.to_owned(), enabled, by: None }
 }
 
 fn inject(port: &str, matches: &str, act: &str, count: Option<u64>) -> Request {
@@ -261,6 +261,61 @@ fn a_disabled_port_and_its_peer_are_down_until_it_is_enabled() {
     fabric.ask(port("sw2:2", true));
     fabric.run(200);
     assert_eq!(fabric.port("sw1:2").mode, PortMode::E);
+    fabric.world.check().unwrap();
+}
+
+#[test]
+fn a_disabled_switch_is_dark_and_keeps_the_state_of_its_ports() {
+    let mut fabric = Operated::start();
+    let switch = |enabled| {
+        let by = Some(RequestUser { user: "jane".to_owned(), interface: "REST".to_owned() });
+        Request::Switch { switch: "sw1".to_owned(), enabled, by }
+    };
+    let disabled = |fabric: &mut Operated| {
+        let request = Request::Show { table: ShowTable::Fabric(Which::Switch), switch: None };
+        let Answer::View(View { table: Table::Switch(view), .. }) = fabric.ask(request) else { panic!("no table") };
+        view.switches.iter().map(|row| row.disabled).collect::<Vec<bool>>()
+    };
+    fabric.ask(port("sw1:1", false));
+    assert_eq!(fabric.ask(switch(false)), Answer::Done);
+    fabric.run(50);
+    assert_eq!(disabled(&mut fabric), [true, false]);
+    let dark = |fabric: &mut Operated, name: &str| (fabric.port(name).mode, fabric.port(name).dark);
+    assert_eq!(dark(&mut fabric, "sw1:0"), (PortMode::Down, Some(Dark::SwitchDisabled)));
+    assert_eq!(dark(&mut fabric, "sw1:1"), (PortMode::Down, Some(Dark::Disabled)));
+    assert_eq!(dark(&mut fabric, "sw2:2"), (PortMode::Down, None), "the other switch is not disabled");
+    assert_eq!(fabric.node("h1:0").light, Some(false));
+    // A port of a disabled switch changes its state, and no light.
+    fabric.ask(port("sw1:1", true));
+    fabric.ask(port("sw1:0", false));
+    assert_eq!(dark(&mut fabric, "sw1:0"), (PortMode::Down, Some(Dark::Disabled)));
+    assert_eq!(dark(&mut fabric, "sw1:1"), (PortMode::Down, Some(Dark::SwitchDisabled)));
+    // The same requests again change nothing.
+    assert_eq!(fabric.ask(switch(false)), Answer::Done);
+    fabric.ask(port("sw1:0", false));
+    assert_eq!(fabric.ask(switch(true)), Answer::Done);
+    assert_eq!(fabric.ask(switch(true)), Answer::Done);
+    fabric.run(200);
+    assert_eq!(disabled(&mut fabric), [false, false]);
+    assert_eq!(dark(&mut fabric, "sw1:0"), (PortMode::Down, Some(Dark::Disabled)));
+    assert_eq!(dark(&mut fabric, "sw1:1"), (PortMode::F, None));
+    assert_eq!(dark(&mut fabric, "sw1:2"), (PortMode::E, None));
+    let Answer::View(View { table: Table::Events(log), .. }) = fabric.ask(Request::Events { after: 0 }) else {
+        panic!("no events")
+    };
+    let changes = log.events.iter().filter(|row| row.audit);
+    let changes: Vec<(&str, &str, u64, &str)> =
+        changes.map(|row| (&*row.id, &*row.port, row.count, &*row.user)).collect();
+    let expected = [
+        ("PORT-1004", "sw1:1", 1, ""),
+        ("SWCH-1002", "", 1, "jane"),
+        ("PORT-1003", "sw1:1", 1, ""),
+        ("PORT-1004", "sw1:0", 1, ""),
+        ("SWCH-1001", "", 1, "jane"),
+    ];
+    assert_eq!(changes, expected);
+    let wrong = Request::Switch { switch: "sw9".to_owned(), enabled: true, by: None };
+    assert!(matches!(fabric.ask(wrong), Answer::Failed(_)));
     fabric.world.check().unwrap();
 }
 

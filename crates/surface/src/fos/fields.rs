@@ -88,7 +88,11 @@ pub const SWITCH: &[Field] = &[
     number("vf-id", "`switch`: `vf_id`, or -1"),
     number("principal", "`switch`: `principal`, as 1 or 0"),
     truth("is-principal", "`switch`: `principal`"),
-    number("enabled-state", "2, or 3 while all ports are disabled because a client has disabled the switch").rw(),
+    number(
+        "enabled-state",
+        "`switch`: `disabled`, `up`; 3 if the switch is disabled or down, or else 2; a change disables or enables it",
+    )
+    .rw(),
     truth("is-enabled-state", "false while `enabled-state` is 3").rw(),
     number("operational-status", "2 if the switch runs, is enabled and has a domain, or else 3"),
     text("operational-status-string", "`online` or `offline`"),

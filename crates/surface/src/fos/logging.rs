@@ -4,7 +4,6 @@ use super::fault::Fault;
 use super::room::Room;
 use super::switches::Date;
 use super::tree::Element;
-use sanloom_api::event_log::Kind;
 use sanloom_api::view::{EventRow, Severity};
 
 /// Virtual fabric of a switch without one.
@@ -40,13 +39,6 @@ fn leaves(room: &mut Room<'_>, keep: fn(&EventRow) -> bool, name: &'static str) 
         Element::entry(name, leaves)
     });
     Ok(entries.collect())
-}
-
-/// Returns whether the last change of the switch by a client has disabled it.
-pub fn was_disabled(room: &mut Room<'_>) -> Result<bool, Fault> {
-    let [enabled, disabled] = [Kind::SwitchEnabled, Kind::SwitchDisabled].map(|kind| kind.message().0);
-    let rows = room.events()?.events;
-    Ok(rows.iter().rev().find(|row| [enabled, disabled].contains(&&*row.id)).is_some_and(|row| row.id == disabled))
 }
 
 fn fabric_id(room: &mut Room<'_>) -> Result<u16, Fault> {

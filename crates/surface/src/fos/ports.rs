@@ -43,7 +43,7 @@ impl Port {
         self.row.as_ref().is_some_and(up)
     }
 
-    /// True if an operator has disabled the port.
+    /// True if an operator has disabled the port itself, also while its switch is disabled.
     pub fn disabled(&self) -> bool {
         self.row.as_ref().is_some_and(|row| row.dark == Some(Dark::Disabled))
     }
@@ -232,18 +232,11 @@ pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Enables or disables a port.
+/// Enables or disables a port. It stays dark while its switch is disabled.
 pub fn set_enabled(room: &mut Room<'_>, port: &Port, enabled: bool) -> Result<(), Fault> {
     if enabled == port.disabled() {
-        room.ask(Request::Port { port: port.lab_name(&room.switch), enabled })?;
-    }
-    // A port that is enabled by itself does not wait for its switch.
-    let mut disabled = room.shared.disabled();
-    if let Some(waiting) = disabled.get_mut(&room.switch).filter(|_| enabled)
-        && waiting.remove(&port.number)
-        && waiting.is_empty()
-    {
-        disabled.remove(&room.switch);
+        let by = Some(room.user());
+        room.ask(Request::Port { port: port.lab_name(&room.switch), enabled, by })?;
     }
     Ok(())
 }

@@ -5,8 +5,7 @@ use super::settings::{Mode, Shared};
 use crate::Fabric;
 use crate::server::users::Role;
 use crate::server::{Now, Peer};
-use sanloom_api::control::{Answer, ErrorKind, Request, RequestError, ShowTable, ZoneAction, ZoneClient};
-use sanloom_api::event_log::ClientEvent;
+use sanloom_api::control::{Answer, ErrorKind, Request, RequestError, RequestUser, ShowTable, ZoneAction, ZoneClient};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{
     EventsView, FabricView, FdmiView, FlogiView, NsView, PortsView, RoutesView, SwitchRow, SwitchView, Table, View,
@@ -136,6 +135,11 @@ impl<'a> Room<'a> {
         Ok(self.switches.clone().unwrap_or_default())
     }
 
+    /// Drops the table of switches, after a change of one of them.
+    pub fn forget(&mut self) {
+        self.switches = None;
+    }
+
     /// The switch itself.
     pub fn own(&mut self) -> Result<SwitchRow, Fault> {
         let name = self.switch.clone();
@@ -178,9 +182,9 @@ impl<'a> Room<'a> {
         table!(self.show(ShowTable::Fabric(Which::Events), true)?, Events)
     }
 
-    /// Adds an event of this client to the log. The request does not depend on it.
-    pub fn log(&mut self, event: ClientEvent) {
-        let _ = self.ask(Request::Log { switch: Some(self.switch.clone()), event });
+    /// The sender for the event log.
+    pub fn user(&self) -> RequestUser {
+        RequestUser { user: self.who.user.clone(), interface: self.interface.to_owned() }
     }
 
     /// Paths from the switch.
@@ -203,7 +207,7 @@ impl<'a> Room<'a> {
             timeout_s: Some(self.shared.lock().lock_timeout_s),
         };
         let action = ZoneAction::As { client, checksum, action: Box::new(action) };
-        match self.ask(Request::Zone { switch: Some(self.switch.clone()), action })? {
+        match self.ask(Request::Zone { switch: Some(self.switch.clone()), by: None, action })? {
             Answer::Zones(status) => Ok(*status),
             _ => Err(Fault::failed("the fabric has answered without zones")),
         }
@@ -211,7 +215,7 @@ impl<'a> Room<'a> {
 
     /// Zones of the switch. It does not renew a transaction.
     pub fn zone_status(&mut self) -> Result<ZoneStatus, Fault> {
-        match self.ask(Request::Zone { switch: Some(self.switch.clone()), action: ZoneAction::Show })? {
+        match self.ask(Request::Zone { switch: Some(self.switch.clone()), by: None, action: ZoneAction::Show })? {
             Answer::Zones(status) => Ok(*status),
             _ => Err(Fault::failed("the fabric has answered without zones")),
         }

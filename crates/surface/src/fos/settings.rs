@@ -2,7 +2,7 @@
 
 use super::counters::Rates;
 use super::{SESSION_TTL, seconds};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,11 +34,7 @@ pub struct Burst {
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     settings: Arc<Mutex<Settings>>,
-    disabled: Arc<Mutex<Disabled>>,
 }
-
-/// Switches that a client has disabled, with the numbers of the ports that were disabled so.
-pub type Disabled = BTreeMap<String, BTreeSet<u32>>;
 
 /// Settings of one switch.
 #[derive(Clone, Debug)]
@@ -84,17 +80,6 @@ impl Shared {
     /// The settings.
     pub fn lock(&self) -> MutexGuard<'_, Settings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Disabled switches, the same at all addresses.
-    pub fn disabled(&self) -> MutexGuard<'_, Disabled> {
-        self.disabled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Default settings of another switch. Both share the disabled switches, because a client can
-    /// change a logical switch at the address of another one of its chassis.
-    pub fn beside(&self) -> Shared {
-        Shared { settings: Arc::default(), disabled: self.disabled.clone() }
     }
 
     /// Idle time after which a session ends.

@@ -61,10 +61,10 @@ fn chassis_switches(room: &mut Room<'_>, own: &SwitchRow) -> Result<Vec<SwitchRo
 
 /// GET of `fibrechannel-switch`.
 pub fn switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let (own, ports) = ports::all(room)?;
+    let own = room.own()?;
     let id = controller(own.domain);
-    let enabled = own.up && !system::is_disabled(room, &ports);
-    let online = system::is_online(room, &own, &ports);
+    let enabled = own.up && !own.disabled;
+    let online = system::is_online(&own);
     let leaves = vec![
         Element::text("name", &own.switch_name),
         Element::number("domain-id", own.domain.unwrap_or_default()),
@@ -421,7 +421,7 @@ pub fn patch_chassis(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> 
 /// GET of `switch-status-policy-report`. Only the state of the switch and its ports is known.
 pub fn status_policy(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let (own, ports) = ports::all(room)?;
-    let online = system::is_online(room, &own, &ports);
+    let online = system::is_online(&own);
     let isolated = ports.iter().any(|port| port.row.as_ref().is_some_and(|row| row.isolated.is_some()));
     let health = |good: bool, bad| if good { "healthy" } else { bad };
     let leaves = vec![

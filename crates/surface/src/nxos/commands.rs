@@ -80,6 +80,8 @@ const COMMANDS: &[Command] = &[
     show("show interface brief", show::interfaces::brief),
     show("show interface counters", show::interfaces::counters),
     show("show interface [TEXT]", show::interfaces::detailed),
+    show("show logging logfile", show::logging::log_file),
+    show("show logging last NUMBER", show::logging::log_file),
     show("show running-config", show::config::running),
     show("show running-config interface [TEXT]", show::config::interfaces),
     plain("configure [terminal]", system::top),

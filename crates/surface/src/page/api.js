@@ -34,6 +34,8 @@ export class Store extends EventTarget {
     this.rates = null;
     this.history = [];
     this.log = [];
+    /** Time zero of the event log: another value is another instance of the fabric. */
+    this.logOrigin = null;
     this.connected = null;
     this.portIndex = new Map();
     this.linkPorts = new Map();
@@ -55,13 +57,11 @@ export class Store extends EventTarget {
       this.history.push(rates);
       if (this.history.length > KEPT) this.history.shift();
     });
-    this.on("log", (events) => {
-      const last = this.log.length ? this.log[this.log.length - 1].sequence : 0;
-      // A restarted server counts from 1.
-      if (events.length && events[events.length - 1].sequence < last) this.log = [];
-      const from = this.log.length ? this.log[this.log.length - 1].sequence : 0;
-      this.log.push(...events.filter((event) => event.sequence > from));
-      this.log = this.log.slice(-LOGGED);
+    this.on("log", ({ origin_unix_s: origin, events }) => {
+      if (origin !== this.logOrigin) this.log = [];
+      this.logOrigin = origin;
+      // The first row may be the last one again, with a higher count.
+      this.log = [...this.log.filter((event) => !events.length || event.sequence < events[0].sequence), ...events].slice(-LOGGED);
     });
     this.on("changed", () => {});
     this.on("down", () => this.connection(false));
@@ -111,7 +111,7 @@ export class Store extends EventTarget {
     if (s.blocked[i]) return "blocked";
     if (s.isolated[i]) return "isolated";
     if (s.light[i]) return "up";
-    if (s.dark[i] === "disabled") return "disabled";
+    if (s.dark[i] === "disabled" || s.dark[i] === "switch_disabled") return "disabled";
     return s.dark[i] === "unplugged" ? "absent" : "down";
   }
 

@@ -150,7 +150,7 @@ async function start() {
     read();
     setInterval(read, 2000);
   }
-  app.store.addEventListener("log", (event) => { const faults = event.detail.filter((entry) => entry.severity !== "info"); if (faults.length) announce(`${faults[faults.length - 1].port || faults[faults.length - 1].switch}: ${faults[faults.length - 1].text}`); });
+  app.store.addEventListener("log", (event) => { const faults = event.detail.events.filter((entry) => entry.severity !== "info"); if (faults.length) announce(`${faults[faults.length - 1].port || faults[faults.length - 1].switch}: ${faults[faults.length - 1].text}`); });
   draw();
 }
 

@@ -9,6 +9,7 @@
 //!              limits, TLS, HTTP                    (few)      a room     its own bounded queue
 //! ```
 
+mod attempts;
 pub(crate) mod basic;
 mod connection;
 mod handler;

@@ -1,5 +1,6 @@
 //! Users and their roles: [`Users`].
 
+use super::attempts::{Guard, Waiting};
 use crate::Fabric;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use argon2::{Argon2, Params};
@@ -12,28 +13,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use subtle::ConstantTimeEq;
 
-/// Number of wrong passwords of an address within [`WINDOW`] after which it is refused.
-const MAX_FAILURES: u32 = 10;
-/// Period over which wrong passwords are counted.
-const WINDOW: Duration = Duration::from_secs(60);
-/// Maximum number of addresses whose failures are counted.
-const MAX_COUNTED: usize = 1_024;
-/// Time for which a password that was right is not hashed again.
-const REMEMBERED: Duration = Duration::from_secs(300);
-/// Maximum number of remembered passwords.
-const MAX_REMEMBERED: usize = 32;
-/// Maximum number of passwords that are hashed or wait for it, once there are [`MAX_FAILURES`]
-/// wrong ones. Each occupies a thread of a server, and the other threads go on to serve clients
-/// that have logged in.
-const MAX_WAITING: usize = super::workers::THREADS - 1;
 /// Longest password that is hashed.
 const MAX_PASSWORD: usize = 1_024;
 
@@ -111,20 +95,6 @@ pub struct Users {
     guard: Mutex<Guard>,
     /// Held while a password is hashed: one hash at a time bounds the memory.
     hashing: Mutex<()>,
-    /// Passwords that are hashed or wait for it.
-    waiting: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Guard {
-    failures: BTreeMap<IpAddr, (Instant, u32)>,
-    remembered: Vec<Remembered>,
-}
-
-struct Remembered {
-    fingerprint: [u8; 32],
-    at: Instant,
-    role: Role,
 }
 
 /// Returns random bytes from the system.
@@ -176,7 +146,6 @@ impl Users {
             key: random()?,
             guard: Mutex::default(),
             hashing: Mutex::new(()),
-            waiting: AtomicUsize::new(0),
         })
     }
 
@@ -272,19 +241,19 @@ impl Users {
             return Err(invalid("a password has 8 to 1024 bytes"));
         }
         self.users.insert(name.to_owned(), User { role, hash: hash(password)? });
-        self.lock().remembered.clear();
+        self.lock().forget();
         Ok(())
     }
 
     /// Changes the role of a user. Returns false if there is none.
     pub fn set_role(&mut self, name: &str, role: Role) -> bool {
-        self.lock().remembered.clear();
+        self.lock().forget();
         self.users.get_mut(name).map(|user| user.role = role).is_some()
     }
 
     /// Removes a user. Returns false if there is none.
     pub fn remove(&mut self, name: &str) -> bool {
-        self.lock().remembered.clear();
+        self.lock().forget();
         self.users.remove(name).is_some()
     }
 
@@ -319,10 +288,7 @@ impl Users {
             self.lock().count_failure(from);
             return Err(Refused::Invalid);
         }
-        let place = Waiting::enter(&self.waiting);
-        if !place.is_free() && self.lock().is_flooded() {
-            return Err(Refused::Busy);
-        }
+        let _place = Waiting::enter(&self.guard, from).ok_or(Refused::Busy)?;
         let _hashing = self.hashing.lock().unwrap_or_else(PoisonError::into_inner);
         // Requests before this one may have had the same password, or wrong ones.
         if let Some(role) = self.lock().recall(&fingerprint) {
@@ -336,7 +302,9 @@ impl Users {
         let is_right = is_right(password, expected).ok_or(Refused::Busy)?;
         match user.filter(|_| is_right) {
             Some(user) => {
-                self.lock().remember(fingerprint, user.role);
+                let mut guard = self.lock();
+                guard.remember(fingerprint, user.role);
+                guard.prove(from);
                 Ok(user.role)
             }
             None => {
@@ -379,79 +347,11 @@ impl Users {
     }
 }
 
-/// A place in the queue of the passwords that are hashed.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl Waiting<'_> {
-    fn enter(count: &AtomicUsize) -> Waiting<'_> {
-        count.fetch_add(1, Ordering::Relaxed);
-        Waiting(count)
-    }
-
-    /// True if the queue had room for this password.
-    fn is_free(&self) -> bool {
-        self.0.load(Ordering::Relaxed) <= MAX_WAITING
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Key by which wrong passwords are counted: an address of IPv4, and the network of 64 bits of
-/// IPv6, in which a client may take any address (RFC 4291, section 2.5.4).
-fn site(from: IpAddr) -> IpAddr {
-    match from.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-    }
-}
-
-impl Guard {
-    fn recall(&mut self, fingerprint: &[u8; 32]) -> Option<Role> {
-        self.remembered.retain(|entry| entry.at.elapsed() < REMEMBERED);
-        let mut found = None;
-        for entry in &self.remembered {
-            if bool::from(entry.fingerprint.ct_eq(fingerprint)) {
-                found = Some(entry.role);
-            }
-        }
-        found
-    }
-
-    fn remember(&mut self, fingerprint: [u8; 32], role: Role) {
-        if self.remembered.len() >= MAX_REMEMBERED {
-            self.remembered.remove(0);
-        }
-        self.remembered.push(Remembered { fingerprint, at: Instant::now(), role });
-    }
-
-    fn is_blocked(&mut self, from: IpAddr) -> bool {
-        self.failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
-        self.failures.get(&site(from)).is_some_and(|(_, count)| *count >= MAX_FAILURES)
-    }
-
-    /// True if all addresses together have sent as many wrong passwords as one may.
-    fn is_flooded(&mut self) -> bool {
-        self.failures.retain(|_, (since, _)| since.elapsed() < WINDOW);
-        self.failures.values().map(|(_, count)| count).sum::<u32>() >= MAX_FAILURES
-    }
-
-    fn count_failure(&mut self, from: IpAddr) {
-        let from = site(from);
-        if self.failures.len() >= MAX_COUNTED && !self.failures.contains_key(&from) {
-            let oldest = self.failures.iter().min_by_key(|(_, (since, _))| *since).map(|(address, _)| *address);
-            oldest.map(|address| self.failures.remove(&address));
-        }
-        self.failures.entry(from).or_insert_with(|| (Instant::now(), 0)).1 += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::attempts::{MAX_FAILURES, MAX_PROVEN, MAX_WAITING};
+    use std::net::Ipv6Addr;
     use std::os::unix::fs::chown;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -545,9 +445,7 @@ mod tests {
                 scope.spawn(move || users.check(IpAddr::from([10, 0, 0, address]), "admin", "guess"))
             };
             let waiting: Vec<_> = (0..MAX_WAITING as u8).map(guess).collect();
-            while users.waiting.load(Ordering::Relaxed) < MAX_WAITING {
-                std::thread::yield_now();
-            }
+            await_waiting(&users, MAX_WAITING);
             for address in 100..200 {
                 assert_eq!(users.check(IpAddr::from([10, 0, 0, address]), "eve", "guess"), Err(Refused::Busy));
             }
@@ -567,6 +465,59 @@ mod tests {
             MAX_FAILURES as usize + MAX_WAITING + 1,
             "a refusal without a hash counts no failure"
         );
+    }
+
+    /// Waits until this number of passwords is in the queue.
+    fn await_waiting(users: &Users, number: usize) {
+        while users.lock().waiting.values().sum::<usize>() < number {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn networks_of_one_attacker_share_a_place_and_an_address_with_a_right_password_has_its_own() {
+        let (mut users, password) = Users::with_random_password().unwrap();
+        users.set("bob", Role::View, "correct horse").unwrap();
+        // Network of 64 bits `subnet` of the site `site`, a network of 48 bits.
+        let from = |site: u128, subnet: u128| {
+            IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | site << 80 | subnet << 64 | 1))
+        };
+        let (known, stranger) = (from(0xaaaa, 0), from(0xbbbb, 0));
+        assert_eq!(users.check(known, "admin", &password), Ok(Role::Administer));
+        // Each network sends less wrong passwords than the limit, and all together send more.
+        for subnet in 0..u128::from(MAX_FAILURES) {
+            assert_eq!(users.check(from(1, subnet), "admin", "guess"), Err(Refused::Invalid));
+        }
+        let held = users.hashing.lock().unwrap();
+        std::thread::scope(|scope| {
+            let start = |from: IpAddr, name: &'static str, password: &'static str, number: usize| {
+                let users = &users;
+                let thread = scope.spawn(move || users.check(from, name, password));
+                await_waiting(users, number);
+                thread
+            };
+            let first = start(from(1, 100), "admin", "guess", 1);
+            for subnet in 101..400 {
+                assert_eq!(users.check(from(1, subnet), "admin", "guess"), Err(Refused::Busy), "{subnet}");
+            }
+            // Another site finds a place, and the right password.
+            let other = start(stranger, "bob", "correct horse", 2);
+            // Three sites together fill the queue. An address that is known has a place even so.
+            let third = start(from(3, 0), "admin", "guess", 3);
+            assert_eq!(users.check(from(4, 0), "bob", "correct horse"), Err(Refused::Busy));
+            let own = start(known, "bob", "wrong horse", 4);
+            assert_eq!(users.check(known, "bob", "correct horse"), Err(Refused::Busy), "one place for each");
+            drop(held);
+            assert_eq!(other.join().unwrap(), Ok(Role::View));
+            for thread in [first, third, own] {
+                assert_eq!(thread.join().unwrap(), Err(Refused::Invalid));
+            }
+        });
+        assert!(users.lock().waiting.is_empty());
+        for number in 0..2 * MAX_PROVEN as u128 {
+            users.lock().prove(from(number, 0));
+        }
+        assert_eq!(users.lock().proven.len(), MAX_PROVEN);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn port_name(number: u32) -> String {
 /// Reads the objects of a switch.
 pub fn read(room: &mut Room<'_>) -> Result<Tree, Fault> {
     let (own, ports) = all(room)?;
-    let is_online = is_online(room, &own, &ports);
+    let is_online = is_online(&own);
     let mut builder = Builder(Vec::new());
     system(&mut builder, room, &own, is_online);
     builder.add(INTERFACES, &[1, 0], Value::Integer(i32::try_from(ports.len()).unwrap_or(i32::MAX)));

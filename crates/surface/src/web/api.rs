@@ -1,5 +1,6 @@
 //! Requests below `/api/v1` and `/metrics`.
 
+use super::login::PLACE;
 use super::{Web, capture, decode};
 use crate::Busy;
 use crate::Fabric;
@@ -7,7 +8,7 @@ use crate::server::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
 use crate::server::http::{Method, Request, Response, StatusCode};
 use crate::server::users::Role;
 use crate::server::{Bytes, Peer, Reply};
-use sanloom_api::control::{self, Answer, ErrorKind, ShowTable, ZoneAction};
+use sanloom_api::control::{self, Answer, ErrorKind, RequestUser, ShowTable, ZoneAction};
 use sanloom_api::metrics::Format;
 use sanloom_api::volume::VolumeAction;
 use serde::Serialize;
@@ -74,7 +75,13 @@ impl Web {
         self.shown().results.get(number).cloned()
     }
 
-    fn request(&self, request: control::Request, role: Role, user: &str, fabric: &mut dyn Fabric) -> Response<Bytes> {
+    fn request(
+        &self,
+        mut request: control::Request,
+        role: Role,
+        user: &str,
+        fabric: &mut dyn Fabric,
+    ) -> Response<Bytes> {
         let needed = permission(&request);
         if role < needed {
             return forbidden(needed);
@@ -85,6 +92,7 @@ impl Web {
             let kind = kind.as_ref().and_then(|value| value.get("request")).and_then(|kind| kind.as_str());
             tracing::info!(user, request = kind.unwrap_or_default(), "request of the page");
         }
+        set_user(&mut request, user);
         match fabric.ask(request) {
             Ok(answer) => {
                 self.hub.wake();
@@ -102,12 +110,23 @@ pub fn permission(request: &control::Request) -> Role {
         R::Show { .. } | R::Events { .. } | R::Metrics => Role::View,
         R::Volume { action: VolumeAction::Show { .. } } => Role::View,
         R::Zone { action: ZoneAction::Show | ZoneAction::Preview { .. }, .. } => Role::View,
-        R::Port { .. } | R::PortGroup { .. } | R::Zone { .. } | R::Inject { .. } | R::ClearInjections { .. } => {
-            Role::Operate
-        }
+        R::Port { .. } | R::Switch { .. } | R::PortGroup { .. } | R::Zone { .. } => Role::Operate,
+        R::Inject { .. } | R::ClearInjections { .. } => Role::Operate,
         // Such requests write files of the machine, or read files that a lab names.
         R::Capture { .. } | R::Trace { .. } | R::Apply { .. } => Role::Administer,
         R::Fcoe(_) | R::Volume { .. } | R::Log { .. } | R::Stop => Role::Administer,
+    }
+}
+
+/// Sets the user of a request for the event log: the one who has logged in, whatever the client has
+/// sent.
+fn set_user(request: &mut control::Request, user: &str) {
+    use control::Request as R;
+    if let R::Port { by, .. } | R::Switch { by, .. } | R::Zone { by, .. } = request {
+        *by = Some(RequestUser { user: user.to_owned(), interface: PLACE.interface.to_owned() });
+    }
+    if let R::Zone { action: ZoneAction::As { client, .. }, .. } = request {
+        (client.user, client.interface) = (user.to_owned(), PLACE.interface.to_owned());
     }
 }
 
@@ -221,6 +240,27 @@ mod tests {
         for wrong in ["%", "%4", "%zz", "%+1", "%ff"] {
             assert_eq!(decoded(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_client_cannot_choose_the_user_of_the_event_log() {
+        let by = r#""by":{"user":"eve","interface":"console"}"#;
+        let requests = [
+            format!(r#"{{"request":"port","port":"sw1:0","enabled":false,{by}}}"#),
+            format!(r#"{{"request":"switch","switch":"sw1","enabled":false,{by}}}"#),
+            format!(r#"{{"request":"zone","do":"commit",{by}}}"#),
+            r#"{"request":"port","port":"sw1:0","enabled":false}"#.to_owned(),
+        ];
+        for text in requests {
+            let mut request = serde_json::from_str(&text).unwrap();
+            set_user(&mut request, "jane");
+            let sent = serde_json::to_value(&request).unwrap();
+            assert_eq!(sent["by"], json!({"user": "jane", "interface": "HTTP"}), "{text}");
+        }
+        let text = r#"{"request":"zone","do":"as","client":{"session":"1","user":"eve"},"action":{"do":"commit"}}"#;
+        let mut request = serde_json::from_str(text).unwrap();
+        set_user(&mut request, "jane");
+        assert_eq!(serde_json::to_value(&request).unwrap()["client"]["user"], "jane");
     }
 
     #[test]

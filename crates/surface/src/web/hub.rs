@@ -5,7 +5,7 @@
 //! | `state` | the ports of the switches, when one has changed: an array for each property |
 //! | `rates` | frames per second of each port of the last `state`, in the time of the fabric |
 //! | `changed` | the names of tables that may have changed |
-//! | `log` | rows of the event log of the fabric, oldest first |
+//! | `log` | new and changed rows of the event log, oldest first, with the time zero of the log |
 //! | `down` | the fabric does not answer |
 //! | `finished` | the run has ended, and its results can be loaded |
 
@@ -17,7 +17,7 @@ use crate::server::threads;
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::event_log;
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{EventRow, PortRow, Table, View};
+use sanloom_api::view::{EventRow, EventsView, PortRow, Table, View};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -46,7 +46,7 @@ struct State {
     /// The last `state`, for a new page.
     newest: Option<Bytes>,
     /// The event log of the fabric.
-    events: VecDeque<EventRow>,
+    log: Log,
     woken: bool,
     ended: bool,
 }
@@ -93,7 +93,7 @@ impl Hub {
         }
         let (page, feed) = pair();
         page.queue(Bytes::from_static(b"retry: 1000\n\n"));
-        page.queue(message("log", &state.events));
+        page.queue(message("log", &state.log));
         if let Some(newest) = &state.newest {
             page.latest("state", newest.clone());
         }
@@ -137,10 +137,8 @@ impl Hub {
     fn publish(&self, seen: Seen) {
         let mut state = self.lock();
         state.pages.retain(|page| !page.is_abandoned());
-        let new = seen.events;
-        state.events.extend(new.iter().cloned());
-        while state.events.len() > MAX_EVENTS {
-            state.events.pop_front();
+        if let Some(new) = &seen.log {
+            state.log.merge(new);
         }
         if let Some(ports) = &seen.state {
             state.newest = Some(message("state", ports));
@@ -148,8 +146,8 @@ impl Hub {
         let [rates, down, changed] = [("rates", seen.rates), ("down", seen.down), ("changed", seen.changed)]
             .map(|(kind, value)| value.map(|value| (kind, message(kind, &value))));
         for page in &state.pages {
-            if !new.is_empty() {
-                page.queue(message("log", &new));
+            if let Some(new) = &seen.log {
+                page.queue(message("log", new));
             }
             if let (Some(_), Some(newest)) = (&seen.state, &state.newest) {
                 page.latest("state", newest.clone());
@@ -174,8 +172,32 @@ struct Seen {
     rates: Option<Value>,
     changed: Option<Value>,
     down: Option<Value>,
-    /// Events since the last look.
-    events: Vec<EventRow>,
+    /// New and changed events, or the log of another instance.
+    log: Option<Log>,
+}
+
+/// Rows of the event log of an instance, oldest first.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Log {
+    /// Identifies the instance ([`EventsView::origin_unix_s`]).
+    origin_unix_s: Option<f64>,
+    events: VecDeque<EventRow>,
+}
+
+impl Log {
+    /// Adds new rows, replaces changed ones, and forgets those of a previous instance.
+    fn merge(&mut self, new: &Log) {
+        if self.origin_unix_s != new.origin_unix_s {
+            *self = Log { origin_unix_s: new.origin_unix_s, events: VecDeque::new() };
+        }
+        if let Some(first) = new.events.front() {
+            let kept = self.events.partition_point(|row| row.sequence < first.sequence);
+            self.events.truncate(kept);
+        }
+        self.events.extend(new.events.iter().cloned());
+        let surplus = self.events.len().saturating_sub(MAX_EVENTS);
+        self.events.drain(..surplus);
+    }
 }
 
 /// The fabric at the last look.
@@ -183,8 +205,10 @@ struct Seen {
 struct Watch {
     ports: Vec<PortRow>,
     at: Option<(Instant, f64)>,
-    /// Sequence number of the last event.
-    last: u64,
+    /// Time zero of the event log, which identifies its instance.
+    origin_unix_s: Option<f64>,
+    /// The last event. It changes when an equal one follows.
+    last: Option<EventRow>,
     /// Tables whose rows are compared.
     tables: BTreeMap<&'static str, Value>,
 }
@@ -197,12 +221,7 @@ impl Watch {
             seen.down = Some(json!({}));
             return seen;
         };
-        if let Ok(Answer::View(View { table: Table::Events(log), .. })) =
-            fabric.ask(Request::Events { after: self.last })
-        {
-            self.last = log.events.last().map_or(self.last, |row| row.sequence);
-            seen.events = log.events;
-        }
+        seen.log = self.log(fabric);
         let now = Instant::now();
         // Rates are those of the fabric, whose time may be virtual.
         let since = self.at.replace((now, at_s)).map(|(at, before_s)| match at_s - before_s {
@@ -232,6 +251,32 @@ impl Watch {
             seen.changed = Some(json!(changed));
         }
         seen
+    }
+}
+
+impl Watch {
+    /// Reads the events that are new, and the last one again if it has changed. The log of another
+    /// instance is read from its begin.
+    fn log(&mut self, fabric: &mut dyn Fabric) -> Option<Log> {
+        let mut read = |after| match fabric.ask(Request::Events { after }) {
+            Ok(Answer::View(View { table: Table::Events(log), .. })) => Some(log),
+            _ => None,
+        };
+        let after = self.last.as_ref().map_or(0, |row| row.sequence.saturating_sub(1));
+        let mut log = read(after)?;
+        let is_other = log.origin_unix_s != self.origin_unix_s;
+        if is_other {
+            if after > 0 {
+                log = read(0)?;
+            }
+            self.last = None;
+        }
+        let EventsView { mut events, origin_unix_s, .. } = log;
+        self.origin_unix_s = origin_unix_s;
+        let newest = events.last().cloned();
+        events.retain(|row| Some(row) != self.last.as_ref());
+        self.last = newest.or_else(|| self.last.take());
+        (is_other || !events.is_empty()).then(|| Log { origin_unix_s, events: events.into() })
     }
 }
 
@@ -290,6 +335,8 @@ fn rates(old: &[PortRow], new: &[PortRow], since: Duration, at_s: f64) -> Value 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Busy;
+    use sanloom_api::event_log::{ClientEvent, EventLog};
     use sanloom_api::view::{Dark, PortMode};
 
     fn row(port: &str, frames: u64) -> PortRow {
@@ -311,6 +358,62 @@ mod tests {
         let new = [row("a", 300), row("c", 700)];
         let value = rates(&old, &new, Duration::from_secs(2), 1.0);
         assert_eq!(value["sent"], json!([100, 0]));
+    }
+
+    /// A fabric whose events are those of a log.
+    struct Logged(EventLog);
+
+    impl Fabric for Logged {
+        fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+            let Request::Events { after } = request else { return Err(Busy) };
+            let view = self.0.view(after, None, |_| "sw1", |_| 0.0);
+            Ok(Answer::View(View::new("lab", 0.0, Table::Events(view))))
+        }
+    }
+
+    fn instance(unix_s: f64) -> Logged {
+        let mut log = EventLog::default();
+        log.set_origin(unix_s);
+        Logged(log)
+    }
+
+    #[test]
+    fn the_count_of_an_event_that_repeats_is_read_again_and_replaces_the_row() {
+        let mut fabric = instance(1_000.0);
+        let (mut watch, mut page) = (Watch::default(), Log::default());
+        let failure = |fabric: &mut Logged, user: &str| {
+            let [user, address, interface] = [user, "10.0.0.1", "REST"].map(str::to_owned);
+            let event = ClientEvent::LoginFailed { user, address, interface };
+            fabric.0.client(Default::default(), None, &event);
+        };
+        let mut look = |fabric: &mut Logged| {
+            let new = watch.log(fabric).unwrap_or_default();
+            if new.origin_unix_s.is_some() {
+                page.merge(&new);
+            }
+            let rows = |log: &Log| log.events.iter().map(|row| (row.sequence, row.count)).collect::<Vec<_>>();
+            (rows(&new), rows(&page))
+        };
+        assert_eq!(look(&mut fabric), (vec![], vec![]));
+        failure(&mut fabric, "eve");
+        assert_eq!(look(&mut fabric), (vec![(1, 1)], vec![(1, 1)]));
+        assert_eq!(look(&mut fabric), (vec![], vec![(1, 1)]), "nothing is sent twice");
+        failure(&mut fabric, "eve");
+        failure(&mut fabric, "eve");
+        assert_eq!(look(&mut fabric), (vec![(1, 3)], vec![(1, 3)]));
+        failure(&mut fabric, "eve");
+        failure(&mut fabric, "mallory");
+        assert_eq!(look(&mut fabric), (vec![(1, 4), (2, 1)], vec![(1, 4), (2, 1)]));
+        // Another instance, with fewer events and with more.
+        let mut fabric = instance(2_000.0);
+        assert_eq!(look(&mut fabric), (vec![], vec![]), "rows of the previous instance are gone");
+        failure(&mut fabric, "trudy");
+        assert_eq!(look(&mut fabric), (vec![(1, 1)], vec![(1, 1)]));
+        let mut fabric = instance(3_000.0);
+        for user in ["a", "b", "c"] {
+            failure(&mut fabric, user);
+        }
+        assert_eq!(look(&mut fabric), (vec![(1, 1), (2, 1), (3, 1)], vec![(1, 1), (2, 1), (3, 1)]));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 /// The page as a place of logins. It belongs to the whole instance.
-const PLACE: Place<'static> = Place { switch: None, interface: "HTTP" };
+pub(super) const PLACE: Place<'static> = Place { switch: None, interface: "HTTP" };
 
 #[derive(Deserialize)]
 struct Credentials {

@@ -98,7 +98,7 @@ impl Fabric for Alone {
             Request::Show { table: ShowTable::Fabric(Which::Events), .. } => Ok(Answer::View(View::new(
                 "lab",
                 1.0,
-                Table::Events(EventsView { events: vec![event()], discarded: 0 }),
+                Table::Events(EventsView { events: vec![event()], ..EventsView::default() }),
             ))),
             _ => Err(Busy),
         }

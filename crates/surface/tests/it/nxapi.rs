@@ -77,6 +77,21 @@ fn one_command_has_an_object_and_several_have_a_list() {
 }
 
 #[test]
+fn the_event_log_is_text_without_structure() {
+    let log = ins(ADMIN, "cli_show_ascii", "show logging logfile");
+    let line = "2024 Mar 15 01:25:25 sw1 %AUTHPRIV-3-SYSTEM_MSG: pam_aaa:Authentication failed from  -  (2 times)\n";
+    assert_eq!((&log["code"], &log["body"]), (&json!("200"), &json!(line)));
+    assert_eq!(ins(ADMIN, "cli_show_ascii", "show logging log")["body"], log["body"], "shortened");
+    assert_eq!(ins(ADMIN, "cli_show_ascii", "show logging last 1")["body"], log["body"]);
+    assert_eq!(ins(ADMIN, "cli_show_ascii", "show logging last 0")["body"], "");
+    assert_eq!(ins(ADMIN, "cli_show_ascii", "show logging last x")["code"], "400");
+    assert_eq!(ins(ADMIN, "cli_show_ascii", "show logging logfile | include PORT")["body"], "");
+    let output = ins(ADMIN, "cli_show", "show logging logfile");
+    assert_eq!((&output["code"], &output["msg"]), (&json!("501"), &json!("Structured output unsupported")));
+    assert_eq!(rpc("cli_ascii", &["show logging logfile"])["result"]["msg"], line);
+}
+
+#[test]
 fn errors_have_the_codes_and_texts_of_the_interface() {
     let problem = |user: &str, kind: &str, input: &str| {
         let output = ins(user, kind, input);

@@ -55,7 +55,7 @@ impl Fabric for Handle {
                 let ports = ends.map(row).collect();
                 Answer::View(View::new("lab", 1.0, Table::Ports(PortsView { ports })))
             }
-            Request::Port { port, enabled } => {
+            Request::Port { port, enabled, .. } => {
                 *dark = (!enabled).then_some(port);
                 Answer::Done
             }
@@ -69,7 +69,7 @@ impl Fabric for Handle {
                     ..EventRow::default()
                 };
                 let events = dark.iter().filter(|_| after == 0).map(down).collect();
-                Answer::View(View::new("lab", 1.0, Table::Events(EventsView { events, discarded: 0 })))
+                Answer::View(View::new("lab", 1.0, Table::Events(EventsView { events, ..EventsView::default() })))
             }
             Request::Show { table, .. } => Answer::View(View::new("lab", 1.0, empty(table))),
             _ => Answer::failed("not in this test"),

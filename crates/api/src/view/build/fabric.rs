@@ -21,6 +21,7 @@ fn row(shown: &Shown<'_>, node: &SwitchSeen<'_>) -> SwitchRow {
         vf_id: config.virtual_fabric.as_ref().map(|fabric| fabric.id),
         switch_name: machine.name().to_string(),
         up: node.up,
+        disabled: node.disabled,
         domain: machine.domain(),
         principal: machine.domain().is_some() && machine.principal() == Some(machine.name()),
         ports: config.virtual_fabric.as_ref().map_or(config.ports.into(), |fabric| fabric.ports.len() as u32),

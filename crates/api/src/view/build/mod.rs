@@ -81,6 +81,8 @@ pub struct SwitchSeen<'s> {
     pub fib: &'s Fib,
     /// True if the switch runs; false during a restart.
     pub up: bool,
+    /// True if an operator has disabled the switch.
+    pub disabled: bool,
 }
 
 /// A fabric with the data that every table needs.

@@ -97,7 +97,7 @@ impl Live {
 }
 
 fn ask(lab: &Lab, switch: Option<&str>, action: ZoneAction) -> Result<Answer, Failure> {
-    let request = Request::Zone { switch: switch.map(str::to_owned), action };
+    let request = Request::Zone { switch: switch.map(str::to_owned), by: None, action };
     instance::command(lab, switch, &request)
 }
 

@@ -1,11 +1,14 @@
 //! The event log, as each surface shows it.
 
-use super::fos::Managed;
+use super::fos::{Managed, Response};
 use crate::control::zoned::two_disks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sanloom_api::control::{Answer, Request};
-use sanloom_api::view::{EventRow, Severity, Table, View};
+use sanloom_api::view::{Dark, EventRow, PortRow, Severity, Table, View};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 const HTTP: u16 = 18_080;
 
@@ -13,6 +16,14 @@ fn rows(lab: &Managed) -> Vec<EventRow> {
     let shown = lab.instance.run("show LAB events --live --json").good();
     match serde_json::from_str::<View>(&shown).unwrap().table {
         Table::Events(view) => view.events,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ports(lab: &Managed) -> Vec<PortRow> {
+    let shown = lab.instance.run("show LAB ports --live --json").good();
+    match serde_json::from_str::<View>(&shown).unwrap().table {
+        Table::Ports(view) => view.ports,
         other => panic!("{other:?}"),
     }
 }
@@ -32,10 +43,50 @@ fn check(lab: &Managed) {
     lab.instance.run("port disable LAB sw1:0").good();
     lab.instance.wait("the end of the login", |_| has(lab, "NS-1002", "sw1"));
     assert_eq!(wrong_password(lab), 401);
+    let token = lab.login();
+    let object = "/rest/running/brocade-fibrechannel-switch/fibrechannel-switch";
+    // State of the switch in the process of the fabric.
+    let state = || {
+        let answer = lab.send(&format!("GET {object}"), &[&token], "").tree();
+        let switch = answer.child("fibrechannel-switch").unwrap();
+        ["enabled-state", "operational-status-string"].map(|leaf| switch.leaf(leaf).unwrap()).join(" ")
+    };
+    let disabled = |name: &str| ports(lab).into_iter().find(|row| row.port == name).unwrap().dark;
+    assert_eq!(state(), "2 online");
+    // The console is a process of its own.
     assert!(console("switchdisable; switchshow").contains("switchState:\tOffline"));
+    assert_eq!(state(), "3 offline");
+    assert!(lab.instance.run("show LAB switch --live").good().contains("disabled"));
+    assert_eq!([disabled("sw1:0"), disabled("sw1:1")], [Some(Dark::Disabled), Some(Dark::SwitchDisabled)]);
+    // Users that disable it again change nothing.
+    assert_eq!(console("switchdisable"), "");
+    let patch = |state: &str| {
+        let body = format!("<fibrechannel-switch><enabled-state>{state}</enabled-state></fibrechannel-switch>");
+        assert_eq!(lab.send(&format!("PATCH {object}"), &[&token], &body).status, 204);
+    };
+    patch("3");
     lab.instance.wait("the switch is alone", |_| has(lab, "FABR-1003", "sw1"));
-    assert_eq!(console("switchenable"), "");
+    patch("2");
+    assert_eq!(state(), "2 online");
     assert!(console("switchshow").contains("switchState:\tOnline"));
+    assert_eq!([disabled("sw1:0"), disabled("sw1:1")], [Some(Dark::Disabled), None], "ports keep their state");
+    assert_eq!(console("switchdisable"), "");
+    assert_eq!(lab.instance.run("port enable LAB sw1").good(), "sw1 is enabled\n");
+    assert_eq!(state(), "2 online");
+    assert_eq!(console("switchenable"), "");
+    // Changes of ports and zones by users.
+    let body = "<fibrechannel><name>0/1</name><enabled-state>6</enabled-state></fibrechannel>";
+    assert_eq!(lab.send("PATCH /rest/running/brocade-interface/fibrechannel", &[&token], body).status, 204);
+    assert_eq!(console("portenable 1"), "");
+    console("alicreate a2,50:25:a0:00:00:00:10:02; cfgsave -f");
+    let zones = |switch: &str| rows(lab).into_iter().rev().find(|row| row.id == "ZONE-1022" && row.switch == switch);
+    lab.instance.wait("the zones of both switches", |_| {
+        zones("sw1").is_some_and(|row| row.user == "admin") && zones("sw2").is_some()
+    });
+    let (own, other) = (zones("sw1").unwrap(), zones("sw2").unwrap());
+    assert!(own.audit && own.text.ends_with(" via console."), "{own:?}");
+    assert!(!other.audit && other.user.is_empty() && !other.text.contains("via"), "{other:?}");
+    lab.send("POST /rest/logout", &[&token], "");
     lab.instance.wait("a link comes up", |_| {
         rows(lab).iter().rev().take_while(|row| row.id != "SWCH-1002").any(|row| row.id == "PORT-1001")
     });
@@ -48,7 +99,23 @@ fn check(lab: &Managed) {
     assert_eq!((down.severity, &*down.text, down.audit), (Severity::Warning, "The link of port 0 is down.", false));
     assert!(find("PORT-1004").audit && find("NS-1002").text.contains("is no longer logged in at port 0"));
     assert_eq!((&*find("SEC-1193").user, &*find("SEC-1193").switch), ("mallory", "sw1"));
-    assert_eq!((&*find("SWCH-1002").user, &*find("SWCH-1002").text), ("admin", "The switch is disabled via console."));
+    let changes = all.iter().filter(|row| row.id.starts_with("SWCH-"));
+    let changes: Vec<(&str, &str)> = changes.map(|row| (&*row.user, &*row.text)).collect();
+    let expected = [
+        ("admin", "The switch is disabled via console."),
+        ("admin", "The switch is enabled via REST."),
+        ("admin", "The switch is disabled via console."),
+        ("", "The switch is enabled by an operator."),
+    ];
+    assert_eq!(changes, expected);
+    let changes = all.iter().filter(|row| row.id == "PORT-1003" || row.id == "PORT-1004");
+    let changes: Vec<(&str, &str)> = changes.map(|row| (&*row.user, &*row.text)).collect();
+    let expected = [
+        ("", "Port 0 is disabled by an operator."),
+        ("admin", "Port 1 is disabled via REST."),
+        ("admin", "Port 1 is enabled via console."),
+    ];
+    assert_eq!(changes, expected);
     let Ok(Answer::View(view)) = lab.instance.ask(&Request::Events { after: down.sequence }) else { panic!("no view") };
     let Table::Events(view) = view.table else { panic!("no events") };
     assert_eq!(view.events.first().unwrap().sequence, down.sequence + 1);
@@ -76,6 +143,11 @@ fn check(lab: &Managed) {
     assert!(dump.starts_with("Version: v9.1.1\n\n20") && dump.contains(&line), "{dump}");
     let severe = console("errdump --severity WARNING -r --count 2");
     assert_eq!(severe.matches(", WARNING, ").count(), 2, "{severe}");
+    // A filter without a match is an empty answer, and hides no failure of its command.
+    assert_eq!(console("errdump | grep nothing-of-this-kind"), "");
+    assert_eq!(console("errdump | grep nothing-of-this-kind; switchname"), "sw1\n");
+    lab.instance.run("console LAB sw1 errdump --severity loud | grep usage").refused("has failed");
+    lab.instance.run("console LAB sw1 errdump | grep -x a").refused("has failed");
     assert!(console("errshow").contains(&format!("{line}\n")));
     lab.instance.run("console LAB sw1 errdump --severity loud").refused("has failed");
 
@@ -130,30 +202,87 @@ fn the_events_of_a_lab_that_does_not_run_are_those_of_its_simulation() {
     assert!(view.events.iter().any(|row| row.id == "FABR-1003" && row.at_s > 0.0), "{view:?}");
 }
 
+/// Clients that send wrong passwords in the test of floods, each from its own addresses.
+const ATTACKERS: u8 = 4;
+/// Wrong passwords from one address in a minute after which it is refused.
+const MAX_FAILURES: u64 = 10;
+
+/// Answers that attackers have received, by kind.
+#[derive(Default, Debug)]
+struct Answers {
+    /// The password was hashed, and is wrong.
+    wrong: u64,
+    /// The address has sent too many wrong passwords.
+    too_many: u64,
+}
+
+impl Answers {
+    fn count(&mut self, answer: &Response) {
+        let kind = match answer.status {
+            401 if answer.body.contains("too many wrong passwords") => &mut self.too_many,
+            401 => &mut self.wrong,
+            // The interface of a switch answers one request after the other, so no queue is full.
+            _ => panic!("{answer:?}"),
+        };
+        *kind += 1;
+    }
+}
+
 #[test]
-fn a_flood_of_wrong_passwords_over_rest_is_hashed_a_few_times_and_sessions_go_on() {
-    let mut lab = Managed::start("events-flood", Some(HTTP), &[]);
+fn a_flood_of_wrong_passwords_over_rest_leaves_sessions_and_honest_users_of_other_addresses_alone() {
+    let users = [("admin", "of the session"), ("honest", "correct horse")];
+    let mut lab = Managed::start_with_users("events-flood", HTTP, &users);
+    const TIME: &str = "GET /rest/running/brocade-time/time-zone";
+    let basic =
+        |user: &str, password: &str| format!("Authorization: Basic {}", STANDARD.encode(format!("{user}:{password}")));
     let token = lab.login();
     let before = lab.state();
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for _ in 0..50 {
-                    let status = wrong_password(&lab);
-                    assert!(status == 401 || status == 503, "{status}");
-                }
-            });
-        }
-        // A client that has logged in, and an operator, during the flood.
+    let is_over = AtomicBool::new(false);
+    let (answers, addresses) = std::thread::scope(|scope| {
+        let attackers: Vec<_> = (1..=ATTACKERS)
+            .map(|number| {
+                let (lab, is_over) = (&lab, &is_over);
+                let guess = basic("honest", "guess");
+                scope.spawn(move || {
+                    // An address that is refused is followed by the next one.
+                    let (mut answers, mut addresses) = (Answers::default(), 0);
+                    while addresses == 0 || !is_over.load(Ordering::Relaxed) {
+                        addresses += 1;
+                        let from = Ipv4Addr::new(127, 77, number, addresses);
+                        let (mut own, begin) = (Answers::default(), Instant::now());
+                        while own.too_many < 3 {
+                            own.count(&lab.send_from(from, TIME, &[&guess]));
+                        }
+                        let minutes = begin.elapsed().as_secs() / 60;
+                        let limits = MAX_FAILURES..=MAX_FAILURES * (1 + minutes);
+                        assert!(limits.contains(&own.wrong), "{own:?} in {minutes} min from {from}");
+                        answers.wrong += own.wrong;
+                        answers.too_many += own.too_many;
+                    }
+                    (answers, u64::from(addresses))
+                })
+            })
+            .collect();
+        // A client that has logged in is never refused, and the fabric stays as it is.
         for _ in 0..20 {
-            let answer = lab.send("GET /rest/running/brocade-time/time-zone", &[&token], "");
-            assert!(answer.status == 200 || answer.status == 503, "{answer:?}");
-            assert_eq!(lab.state(), before);
+            assert_eq!(lab.send(TIME, &[&token], "").status, 200);
         }
+        assert_eq!(lab.state(), before);
+        // A user at another address, whose password is hashed for the first time.
+        let right = basic("honest", "correct horse");
+        let answer = lab.send_from(Ipv4Addr::new(127, 88, 0, 1), TIME, &[&right]);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        is_over.store(true, Ordering::Relaxed);
+        let ended = attackers.into_iter().map(|attacker| attacker.join().unwrap());
+        ended.fold((Answers::default(), 0), |(mut sum, addresses), (one, more)| {
+            (sum.wrong, sum.too_many) = (sum.wrong + one.wrong, sum.too_many + one.too_many);
+            (sum, addresses + more)
+        })
     });
-    // Each event is a password that was hashed.
+    // Each event is a password that was hashed, and a refusal costs no hash.
     let hashed: u64 = rows(&lab).iter().filter(|row| row.id == "SEC-1193").map(|row| row.count).sum();
-    assert!((1..=20).contains(&hashed), "{hashed} of 400 passwords were hashed");
-    assert_eq!(lab.send("GET /rest/running/brocade-time/time-zone", &[&token], "").status, 200);
+    assert_eq!(hashed, answers.wrong);
+    assert!(addresses >= u64::from(ATTACKERS));
+    assert_eq!(lab.send(TIME, &[&token], "").status, 200);
     lab.instance.stop();
 }

@@ -6,15 +6,17 @@ use crate::control::zoned::two_disks;
 use crate::sanloom::SANLOOM;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use sanloom_api::view::{Dark, Table, View};
 use sanloom_api::zone_database::Member;
 use sanloom_surface::fos::tree::Element;
 use sanloom_surface::fos::{json, xml};
+use sanloom_surface::server::users::{Role, Users};
 use sanloom_test_support::needs;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -96,6 +98,27 @@ impl Managed {
         Managed { instance, address, port: port.unwrap_or(80), password }
     }
 
+    /// The same with a table of users with the role `administer`. The first is `admin`, which
+    /// [`Managed::login`] uses.
+    pub fn start_with_users(name: &str, port: u16, users: &[(&str, &str)]) -> Managed {
+        let lab = two_disks("[switch.\"sw{1..2}\"]\ndomain = 1\n", "sw1") + MORE;
+        let address = own_address();
+        let listen = format!("{address}:{port}");
+        let mut table = Users::new().unwrap();
+        for (user, password) in users {
+            table.set(user, Role::Administer, password).unwrap();
+        }
+        let instance = Instance::start_under(name, &lab, |lab, folder| {
+            table.write(&folder.join("users")).unwrap();
+            let mut command = Command::new(SANLOOM);
+            command.args(["up", lab, "--fos", &listen]);
+            command
+        });
+        instance.wait("the interface", |_| TcpStream::connect((&*address, port)).is_ok());
+        instance.wait("three devices", |instance| instance.zones("sw1").ports.len() == 3);
+        Managed { instance, address, port, password: users[0].1.to_owned() }
+    }
+
     /// Sends a request on a new connection: its line, its fields, and its body.
     pub fn send(&self, line: &str, fields: &[&str], body: &str) -> Response {
         self.send_to(self.port, line, fields, body)
@@ -106,13 +129,17 @@ impl Managed {
         let mut text = format!("{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         fields.iter().for_each(|field| write!(text, "{field}\r\n").unwrap());
         write!(text, "Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-        let mut stream = TcpStream::connect((&*self.address, port)).unwrap();
-        stream.write_all(text.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Response { status, head: head.to_ascii_lowercase(), token: token(head), body: body.to_owned() }
+        exchange(TcpStream::connect((&*self.address, port)).unwrap(), &text)
+    }
+
+    /// As [`Managed::send`] without a body, from another address of this machine.
+    pub fn send_from(&self, from: Ipv4Addr, line: &str, fields: &[&str]) -> Response {
+        let mut text = format!("{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
+        fields.iter().for_each(|field| write!(text, "{field}\r\n").unwrap());
+        let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        net::bind(&socket, &SocketAddr::from((from, 0))).unwrap();
+        net::connect(&socket, &SocketAddr::new(self.address.parse().unwrap(), self.port)).unwrap();
+        exchange(socket.into(), &(text + "\r\n"))
     }
 
     /// Opens a session as pyfos does.
@@ -173,6 +200,16 @@ impl Response {
         assert_eq!(errors.name, "errors");
         errors.child("error").unwrap().leaf("error-message").unwrap()
     }
+}
+
+/// Sends a request, and reads the response until the end of the connection.
+fn exchange(mut stream: TcpStream, text: &str) -> Response {
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Response { status, head: head.to_ascii_lowercase(), token: token(head), body: body.to_owned() }
 }
 
 fn token(head: &str) -> Option<String> {

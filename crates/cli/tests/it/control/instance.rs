@@ -213,7 +213,7 @@ impl Instance {
 
     /// Sends an operation on zones, to the switch of the lab or to this one.
     pub fn zone(&self, switch: Option<&str>, action: ZoneAction) -> io::Result<Answer> {
-        self.ask(&Request::Zone { switch: switch.map(str::to_owned), action })
+        self.ask(&Request::Zone { switch: switch.map(str::to_owned), by: None, action })
     }
 
     /// Creates an alias and commits it. Returns the answer to the commit.

@@ -97,7 +97,11 @@ fn switches(out: &mut String, table: &SwitchView, width: usize) {
             cells.push(row.vf_id.map(|id| id.to_string()).unwrap_or_default());
         }
         cells.extend([
-            row.domain.map_or(if row.up { "none" } else { "down" }.to_owned(), |domain| domain.to_string()),
+            match row.domain {
+                _ if row.disabled => "disabled".to_owned(),
+                Some(domain) => domain.to_string(),
+                None => if row.up { "none" } else { "down" }.to_owned(),
+            },
             if row.principal { "yes".to_owned() } else { String::new() },
             row.switch_name.clone(),
             row.f_ports.to_string(),
@@ -311,6 +315,7 @@ fn ports(out: &mut String, table: &PortsView, width: usize) {
             }
             (PortMode::Down, _, false) => match row.dark {
                 Some(Dark::Disabled) => "disabled",
+                Some(Dark::SwitchDisabled) => "switch disabled",
                 Some(Dark::Unplugged) => "unplugged",
                 Some(Dark::NoDcbx) => "no DCBX",
                 Some(Dark::NoPeer) | None => "no light",

@@ -76,7 +76,7 @@ impl Fabric {
         }
         if let Some((switch, number)) = port.tunnel {
             let live = &mut self.switches[switch];
-            if !live.disabled.contains(&number) {
+            if !live.holds(number) {
                 *live.failures.entry(number).or_default() += 1;
             }
         }

@@ -69,8 +69,11 @@ pub struct LiveSwitch {
     pub bundles: BTreeMap<u16, Vec<u16>>,
     /// Transaction and committed zones.
     pub zones: SwitchZones,
-    /// Inner ports that an operator has disabled; segments have their own flag.
+    /// Ports that an operator has disabled, also while their switch is disabled. An Ethernet port
+    /// for several hosts has the number of its port in the lab.
     pub disabled: BTreeSet<u16>,
+    /// An operator has disabled the switch.
+    pub off: bool,
     /// Times that the peer of an Ethernet or FCIP port disappeared while the port was enabled, by
     /// port; absent: 0.
     pub failures: BTreeMap<u16, u64>,
@@ -101,10 +104,16 @@ impl LiveSwitch {
             bundles,
             zones: SwitchZones::default(),
             disabled: BTreeSet::new(),
+            off: false,
             failures: BTreeMap::new(),
             unkept_addresses: BTreeMap::new(),
             last_leg: 0,
         }
+    }
+
+    /// Returns whether a port is dark, because it or its switch is disabled.
+    pub fn holds(&self, port: u16) -> bool {
+        self.off || self.disabled.contains(&port)
     }
 
     /// The other end of a port.

@@ -16,10 +16,9 @@ use crate::storage::Backing;
 use crate::volumes::NewBackEnd;
 use sanloom_api::apply::{ApplyReport, SCHEMA_VERSION};
 use sanloom_api::control::{Answer, RequestError};
-use sanloom_api::zone_requests::ZoneResult;
+use sanloom_api::zone_requests::{StartedChange, ZoneFabric, ZoneResult};
 use sanloom_api::zoning::ZonePreview;
 use sanloom_fc::config::{BackEnd, BackEndTarget, Live, MediumKind, Storage, Switch};
-use sanloom_fc::fabric_switch;
 use sanloom_fc::san::Lab;
 use sanloom_fc::zoning::ZoneDatabase;
 use sanloom_fc::zoning::server::ZoneChange;
@@ -119,10 +118,11 @@ impl Apply {
             }
             let tag = zones.next_tag();
             pending.insert(tag);
-            changes.push((switch, fabric_switch::Input::ChangeZones { tag, change: ZoneChange::Replace(merged) }));
+            let checksum = merged.checksum();
+            changes.push((switch, StartedChange { tag, change: ZoneChange::Replace(merged), checksum, by: None }));
         }
         for (switch, change) in changes {
-            instance.work.push_switch(switch, change);
+            instance.change(switch, change);
         }
         let (answer, failures) = (answer.clone(), Vec::new());
         self.waiting = Some(Waiting { answer, lab, links, opened, report, pending, failures });

@@ -312,6 +312,10 @@ fn open_link(
     live.attachments.resize(all, Attachment::Nothing);
     ports.iter().for_each(|port| live.attachments[usize::from(*port)] = Attachment::Segment(segment));
     let config = fcf(lab, end.link_end(), end.ethernet, live.machine.name(), ports);
+    if disabled {
+        live.disabled.insert(end.port);
+    }
+    let disabled = live.holds(end.port);
     let at = ((port, end.ethernet.vlan), (switch, end.port));
     let made = Segment { disabled, ..Segment::new(segment, at.0, at.1, config, &instance.recording) };
     match segments.get_mut(segment) {
@@ -337,8 +341,10 @@ fn close_link(site: &mut Site<'_>, switch: usize, port: u16) -> bool {
     instance.dispatch(site.now);
     let closed = &mut instance.fabric.segments[segment];
     let number = closed.port;
-    let disabled = std::mem::replace(&mut closed.disabled, true);
+    closed.disabled = true;
     closed.gone = true;
+    let lab_port = closed.lab_port;
+    let disabled = instance.fabric.switches[switch].disabled.remove(&lab_port);
     instance.fabric.switches[switch].failures.remove(&port);
     for attachment in &mut instance.fabric.switches[switch].attachments {
         if *attachment == Attachment::Segment(segment) {

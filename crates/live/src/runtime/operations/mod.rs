@@ -66,8 +66,8 @@ impl Operations {
                     }
                     Err(reason) => Answer::failed(reason),
                 },
-                Request::Zone { switch, action } => {
-                    self.zones.request(site.instance, site.now, switch.as_deref(), action, answer);
+                Request::Zone { switch, by, action } => {
+                    self.zones.request(site.instance, site.now, switch.as_deref(), by, action, answer);
                     continue;
                 }
                 Request::Stop => {
@@ -124,7 +124,14 @@ fn at_once(site: &mut Site<'_>, request: Request, sink: Option<FrameSink>) -> An
         Request::Events { after } => Answer::View(events::view(instance, now, after, None)),
         Request::Log { switch, event } => events::record(instance, now, switch.as_deref(), &event),
         Request::Metrics => Answer::Metrics { text: metrics::text(instance, now) },
-        Request::Port { port, enabled } => ports::enable(instance, now, &port, enabled),
+        Request::Port { port, enabled, by } => ports::enable(instance, now, &port, enabled, by.as_ref()),
+        Request::Switch { switch, enabled, by } => match instance.fabric.switch_named(&switch) {
+            Some(number) => {
+                ports::enable_switch(instance, now, number, enabled, by.as_ref());
+                Answer::Done
+            }
+            None => unknown_switch(instance, &switch),
+        },
         Request::PortGroup { group, state, preferred } => set_port_group(instance, &group, state.as_deref(), preferred),
         Request::Capture { link, file: Some(file) } => {
             match ports::start_capture(instance, now, &link, Path::new(&file), sink) {
@@ -194,7 +201,7 @@ fn show(instance: &Instance, now: Instant, which: Which, switch: Option<&str>) -
         None => None,
         Some(name) => match instance.fabric.switch_named(name) {
             Some(found) => Some(instance.lab_switches[found]),
-            None => return unknown("switch", name, instance.fabric.switches.iter().map(|switch| &*switch.name)),
+            None => return unknown_switch(instance, name),
         },
     };
     match which {
@@ -232,6 +239,10 @@ fn set_port_group(instance: &mut Instance, name: &str, state: Option<&str>, pref
         true => Answer::Done,
         false => Answer::failed(format!("`{name}` is the only port group of `{storage}`; add another to the lab")),
     }
+}
+
+fn unknown_switch(instance: &Instance, name: &str) -> Answer {
+    unknown("switch", name, instance.fabric.switches.iter().map(|switch| &*switch.name))
 }
 
 /// Returns the answer to a request with an unknown name.

@@ -1,13 +1,14 @@
-//! Control requests for single ports: disabling, enabling, capturing.
+//! Control requests for ports and switches: disabling, enabling, capturing.
 
 use super::UpError;
 use crate::capture::{CapturePoint, FrameSink};
 use crate::initiator::Adapter;
-use crate::runtime::fabric::switch::Attachment;
+use crate::runtime::fabric::Fabric;
+use crate::runtime::fabric::switch::{Attachment, LiveSwitch};
 use crate::runtime::instance::Instance;
 use crate::runtime::tunnel;
 use crate::volumes::HostPort;
-use sanloom_api::control::{Answer, RequestError};
+use sanloom_api::control::{Answer, RequestError, RequestUser};
 use sanloom_fc::config::Node;
 use sanloom_fc::fabric_switch;
 use sanloom_fc::fip::fcf;
@@ -15,24 +16,73 @@ use sanloom_fc::switch::PortKind;
 use sanloom_scsi::time::Instant;
 use std::path::Path;
 
-/// Disables or enables a port of a switch, such as `sw1:0`.
-pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) -> Answer {
+/// Disables or enables a port of a switch, such as `sw1:0`. `by`: the user for the event log.
+pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool, by: Option<&RequestUser>) -> Answer {
     let (switch, port) = match instance.fabric.port_named(name) {
         Ok(found) => found,
         Err(reason) => return Answer::failed(reason),
     };
-    tracing::info!(port = name, enabled, "operator");
-    instance.log.port_enabled(now, (instance.lab_switches[switch], port), enabled);
+    let port = match instance.fabric.switches[switch].attachment(port) {
+        Attachment::Nothing => {
+            return Answer::failed(format!("nothing is attached to `{name}` in this instance"));
+        }
+        Attachment::Segment(number) => instance.fabric.segments[number].lab_port,
+        _ => port,
+    };
+    let disabled = &instance.fabric.switches[switch].disabled;
+    if disabled.contains(&port) != enabled {
+        return Answer::Done;
+    }
+    tracing::info!(port = name, enabled, user = by.map_or("", |by| &by.user), "operator");
+    instance.log.port_enabled(now, (instance.lab_switches[switch], port), enabled, by);
+    change(instance, now, switch, |live| {
+        _ = if enabled { live.disabled.remove(&port) } else { live.disabled.insert(port) };
+    });
+    Answer::Done
+}
+
+/// Disables or enables a switch, by index. `by`: the user for the event log.
+pub fn enable_switch(instance: &mut Instance, now: Instant, switch: usize, enabled: bool, by: Option<&RequestUser>) {
+    let live = &instance.fabric.switches[switch];
+    if live.off != enabled {
+        return;
+    }
+    tracing::info!(switch = live.name, enabled, user = by.map_or("", |by| &by.user), "operator");
+    instance.log.switch_enabled(now, instance.lab_switches[switch], enabled, by);
+    change(instance, now, switch, |live| live.off = !enabled);
+}
+
+/// Applies a change of the disabled ports of a switch to the links whose state it changes.
+fn change(instance: &mut Instance, now: Instant, switch: usize, change: impl FnOnce(&mut LiveSwitch)) {
+    let ports = 0..instance.fabric.switches[switch].attachments.len() as u16;
+    let before: Vec<bool> = ports.clone().map(|port| is_held(instance, switch, port)).collect();
+    change(&mut instance.fabric.switches[switch]);
+    for (port, before) in ports.zip(before) {
+        let held = is_held(instance, switch, port);
+        if held != before {
+            enable_link(instance, now, (switch, port), !held);
+        }
+    }
+}
+
+/// Returns whether the link of a port is dark, because a port or a switch at one of its ends in
+/// this process is disabled.
+fn is_held(instance: &Instance, switch: usize, port: u16) -> bool {
+    let Fabric { switches, segments, .. } = &instance.fabric;
+    match switches[switch].attachment(port) {
+        Attachment::Segment(number) => switches[switch].holds(segments[number].lab_port),
+        Attachment::Cable { switch: other, port: far } => switches[switch].holds(port) || switches[other].holds(far),
+        _ => switches[switch].holds(port),
+    }
+}
+
+/// Brings the link of a port up or down for all that use it.
+fn enable_link(instance: &mut Instance, now: Instant, (switch, port): (usize, u16), enabled: bool) {
     let mut ends = vec![(switch, port)];
     let kind = match instance.fabric.switches[switch].attachment(port) {
-        Attachment::Segment(number) => {
-            enable_segment(instance, now, number, enabled);
-            return Answer::Done;
-        }
-        Attachment::Tunnel(number) => {
-            tunnel::enable(instance, now, number, enabled);
-            return Answer::Done;
-        }
+        Attachment::Nothing => return,
+        Attachment::Segment(number) => return enable_segment(instance, now, number, enabled),
+        Attachment::Tunnel(number) => return tunnel::enable(instance, now, number, enabled),
         Attachment::Storage { system, port } => {
             instance.services.systems[system].link(now, port, enabled);
             PortKind::F
@@ -47,20 +97,14 @@ pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) 
             ends.push((switch, port));
             PortKind::E
         }
-        Attachment::Nothing => {
-            return Answer::failed(format!("nothing is attached to `{name}` in this instance"));
-        }
     };
     for (switch, port) in ends {
-        let disabled = &mut instance.fabric.switches[switch].disabled;
-        _ = if enabled { disabled.remove(&port) } else { disabled.insert(port) };
         let input = match enabled {
             true => fabric_switch::Input::PortUp { port, kind },
             false => fabric_switch::Input::PortDown { port },
         };
         instance.work.push_switch(switch, input);
     }
-    Answer::Done
 }
 
 fn enable_segment(instance: &mut Instance, now: Instant, number: usize, enabled: bool) {

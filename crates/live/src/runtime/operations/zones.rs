@@ -5,11 +5,10 @@
 
 use crate::runtime::instance::Instance;
 use sanloom_api::control::RequestError;
-pub use sanloom_api::zone_requests::{SwitchZones, ZoneChanges, ZoneFabric, difference};
+pub use sanloom_api::zone_requests::{StartedChange, SwitchZones, ZoneChanges, ZoneFabric, difference};
 use sanloom_fc::fabric_switch::{self, FabricSwitch};
 use sanloom_fc::san::Lab;
 use sanloom_fc::zoning::ZoneDatabase;
-use sanloom_fc::zoning::server::ZoneChange;
 
 impl ZoneFabric for Instance {
     fn lab(&self) -> &Lab {
@@ -42,7 +41,9 @@ impl ZoneFabric for Instance {
         })
     }
 
-    fn change(&mut self, switch: usize, tag: u32, change: ZoneChange) {
+    fn change(&mut self, switch: usize, started: StartedChange) {
+        let StartedChange { tag, change, checksum, by } = started;
+        self.log.zone_change(self.lab_switches[switch], tag, checksum, by);
         self.work.push_switch(switch, fabric_switch::Input::ChangeZones { tag, change });
     }
 

@@ -24,7 +24,7 @@ fn failures(runtime: &Runtime) -> Vec<Option<u64>> {
 
 fn enable(runtime: &mut Runtime, port: &str, enabled: bool) {
     let now = runtime.clock.now();
-    assert_eq!(ports::enable(&mut runtime.instance, now, port, enabled), Answer::Done);
+    assert_eq!(ports::enable(&mut runtime.instance, now, port, enabled, None), Answer::Done);
 }
 
 /// Runs until each Ethernet port, by index, has a peer or has none.

@@ -53,6 +53,7 @@ impl<'a> Tables<'a> {
             machine: &switch.machine,
             fib: &switch.fib,
             up: true,
+            disabled: switch.off,
         });
         let shown = Shown::new(self.lab, seen.collect(), on, seconds);
         let table = shown.table(which).unwrap_or_else(|| match which {
@@ -141,12 +142,16 @@ impl<'a> Tables<'a> {
             fcip: None,
         };
         let failures = live.failures.get(&end.port).copied().unwrap_or_default();
+        let disabled = |port| match live.disabled.contains(&port) {
+            true => Some(Dark::Disabled),
+            false => Some(Dark::SwitchDisabled),
+        };
         match live.attachment(end.port) {
             Attachment::Segment(segment) => {
                 let segment = &self.fabric.segments[segment];
                 let port = &self.ports[segment.port];
                 row.dark = match () {
-                    () if segment.disabled => Some(Dark::Disabled),
+                    () if live.holds(segment.lab_port) => disabled(segment.lab_port),
                     () if !port.light => Some(Dark::NoPeer),
                     () if !port.up => Some(Dark::NoDcbx),
                     () => None,
@@ -166,7 +171,7 @@ impl<'a> Tables<'a> {
             Attachment::Tunnel(number) => {
                 let port = &self.ports[number];
                 row.dark = match () {
-                    () if live.disabled.contains(&end.port) => Some(Dark::Disabled),
+                    () if live.holds(end.port) => disabled(end.port),
                     () if !port.light => Some(Dark::NoPeer),
                     () => None,
                 };
@@ -179,10 +184,16 @@ impl<'a> Tables<'a> {
                 row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
                 row.errors = PortErrors { pauses_sent: None, pauses_received: None, ..errors(port, failures) };
             }
-            Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {
+            attachment @ (Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. }) => {
                 let inner = live.inner(end.port);
                 (row.frames_sent, row.frames_received) = (inner.sent, inner.received);
-                row.dark = live.disabled.contains(&end.port).then_some(Dark::Disabled);
+                row.dark = match attachment {
+                    _ if live.holds(end.port) => disabled(end.port),
+                    Attachment::Cable { switch, port } if self.fabric.switches[switch].holds(port) => {
+                        Some(Dark::NoPeer)
+                    }
+                    _ => None,
+                };
             }
             Attachment::Nothing => row.dark = Some(Dark::Unplugged),
         }

@@ -181,7 +181,7 @@ impl Console {
         while let Some(command) = commands.next() {
             let next = self.piped(now, &command, fabric);
             reply.output += &next.output;
-            reply.failed += u32::from(next.status != 0);
+            reply.failed += next.failed;
             (reply.status, reply.asks, reply.ends) = (next.status, next.asks, next.ends);
             if reply.asks {
                 if let Some(question) = &mut self.question {
@@ -211,13 +211,15 @@ impl Console {
         room
     }
 
-    /// Runs a command, and filters its output. A question is not filtered.
+    /// Runs a command, and filters its output. A question is not filtered. The status is that of
+    /// the last filter, as in a shell (POSIX.1-2017, XCU 2.9.2), but a `grep` without a match is no
+    /// failure of the command.
     fn piped(&mut self, now: Now, command: &str, fabric: &mut dyn Fabric) -> Reply {
         let parts = filters::split(command);
         let [command, filters @ ..] = &parts[..] else { return Reply::default() };
         if filters.len() > filters::MAX_FILTERS {
             let output = format!("rbash: at most {} filters\n", filters::MAX_FILTERS);
-            return Reply { output, status: 1, ..Reply::default() };
+            return Reply { output, status: 1, failed: 1, ..Reply::default() };
         }
         let read = |filter: &String| {
             let (name, arguments) = words::arguments(filter).unwrap_or_default();
@@ -225,9 +227,10 @@ impl Console {
         };
         let filters: Vec<Filter> = match filters.iter().map(read).collect() {
             Ok(filters) => filters,
-            Err(reply) => return reply,
+            Err(reply) => return Reply { failed: 1, ..reply },
         };
         let reply = self.run(now, command, fabric);
+        let reply = Reply { failed: u32::from(reply.status != 0), ..reply };
         if reply.asks { reply } else { filters.iter().fold(reply, |reply, filter| filter.apply(reply)) }
     }
 

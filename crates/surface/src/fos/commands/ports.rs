@@ -25,7 +25,7 @@ fn address(own: &SwitchRow, port: &Port, bases: &BTreeMap<String, String>) -> St
 pub fn switch_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
     let (own, ports) = model::all(room)?;
     let status = room.zone_status()?;
-    let online = is_online(room, &own, &ports);
+    let online = is_online(&own);
     let zoning = status.state.effective.map_or("OFF".to_owned(), |config| format!("ON ({config})"));
     let role = match (online, own.principal) {
         (true, true) => "Principal",

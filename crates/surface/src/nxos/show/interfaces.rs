@@ -28,7 +28,8 @@ fn state(placed: &Placed) -> (&'static str, Option<String>) {
     let Some(row) = &placed.port.row else { return ("sfpAbsent", Some("SFP not present".to_owned())) };
     match (row.dark, &row.isolated) {
         _ if placed.port.online() => ("up", None),
-        (Some(Dark::Disabled), _) => ("down", Some("Administratively down".to_owned())),
+        // NX-OS has no disabled switch; its ports show the nearest state.
+        (Some(Dark::Disabled | Dark::SwitchDisabled), _) => ("down", Some("Administratively down".to_owned())),
         (_, Some(reason)) => ("isolated", Some(format!("Isolation due to {reason}"))),
         _ if row.blocked => ("errDisabled", Some("Error disabled - duplicate port name".to_owned())),
         _ => ("notConnected", Some("Link failure or not-connected".to_owned())),

@@ -3,6 +3,7 @@
 pub mod config;
 pub mod devices;
 pub mod interfaces;
+pub mod logging;
 pub mod system;
 pub mod zones;
 

@@ -2,6 +2,7 @@
 
 use crate::fos::ports;
 use crate::fos::switches::{self, Date};
+use crate::fos::system::is_online;
 use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Shown, absent, object, row, table};
 use crate::nxos::session::{Session, interface};
@@ -95,7 +96,7 @@ pub fn vsans(session: &mut Session<'_>, values: &Values) -> Outcome {
     let (mut text, mut rows) = (String::new(), Vec::new());
     for (vsan, switch) in session.wanted(values.vsan())? {
         let name = session.name_of(vsan);
-        let state = if switch.up && switch.domain.is_some() { "up" } else { "down" };
+        let state = if is_online(&switch) { "up" } else { "down" };
         text += &format!(
             "vsan {vsan} information\n         name:{name}  state:active \n         interoperability mode:default \n\
              \x20        loadbalancing:src-id/dst-id/oxid \n         operational state:{state} \n\n"
