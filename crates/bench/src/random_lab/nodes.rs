@@ -4,7 +4,7 @@ use super::Dice;
 use super::switches::Fabrics;
 use super::traffic::largest;
 use sanloom_fc::config::{
-    Bus, ErrorRecovery, Hba, Host, HostProcessor, Interrupt, IoQueue, IoScheduler, Link, Lun, Multipath, Node,
+    Bus, Duplex, ErrorRecovery, Hba, Host, HostProcessor, Interrupt, IoQueue, IoScheduler, Link, Lun, Multipath, Node,
     PathPolicy, Picos, Service, Storage, StoragePort, Zone, ZoneDefault, ZoneMember,
 };
 use sanloom_fc::san::Lab;
@@ -108,6 +108,7 @@ impl Swarm {
                 bits: dice.pick(&[32, 64, 128]),
                 clock_hz: dice.pick(&[33_000_000, 66_000_000, 133_000_000, 1_000_000_000]),
                 shared_by: dice.range(1, 3) as u16,
+                duplex: dice.pick(&[Duplex::Half, Duplex::Full]),
             }),
             multipath: Multipath {
                 policy: dice.weighted(&self.policy),
@@ -164,7 +165,7 @@ impl Swarm {
                 max_wait: Picos::from_us(50),
                 min_wait: None,
             }),
-            bus: self.bus.then_some(Bus { bits: 64, clock_hz: 133_000_000, shared_by: 2 }),
+            bus: self.bus.then_some(Bus { bits: 64, clock_hz: 133_000_000, shared_by: 2, duplex: Duplex::Half }),
         }
     }
 

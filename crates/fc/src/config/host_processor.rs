@@ -88,7 +88,7 @@ pub struct DriverCost {
 pub struct StackCost {
     /// Time of a command, before it leaves.
     pub per_command: Picos,
-    /// Time of a segment, or of a batch of them, that arrives.
+    /// Time of a segment with data, or of a batch of them, that arrives.
     pub per_segment_received: Picos,
     /// Time of a segment, or of a batch of them, that leaves.
     pub per_segment_sent: Picos,
@@ -110,7 +110,14 @@ pub struct StackCost {
 }
 
 impl StackCost {
-    /// Returns the number of units of work for frames that arrive or leave together.
+    /// Returns whether the processor takes time for frames that arrive.
+    pub fn takes_time_to_receive(&self) -> bool {
+        let costs = [self.per_segment_received, self.copy_received, self.checksum, self.interrupt];
+        costs.iter().any(|cost| *cost != Picos::ZERO)
+    }
+
+    /// Returns the number of units of work for frames with `bytes` of payload that arrive or leave
+    /// together.
     pub fn units(&self, frames: u32, bytes: u64) -> u64 {
         match u64::from(self.batch_bytes) {
             0 => frames.into(),

@@ -292,6 +292,15 @@ impl Default for SrpTarget {
     }
 }
 
+/// Time for which the end of a link holds a packet after its last byte has arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PacketHold {
+    /// Latency of a switch.
+    pub latency: Picos,
+    /// Whether a switch begins to forward a packet only when it has arrived whole.
+    pub whole: bool,
+}
+
 impl InfinibandLink {
     /// Switches at the ends, each with the number of its end.
     pub fn switches(&self) -> impl Iterator<Item = (usize, u16)> {
@@ -302,14 +311,17 @@ impl InfinibandLink {
     }
 
     /// Blocks that one end needs so that packets of this payload never wait for credit: those of
-    /// the packets that the line carries in a round trip of the cable, and one packet more, because
-    /// credit returns when a packet has arrived. A packet occupies whole blocks. Some more are for
-    /// acknowledgements and responses between them.
-    pub const fn blocks_needed(&self, mtu: u16) -> u64 {
+    /// the packets that the line carries in a round trip of the cable and in the time for which the
+    /// end holds a packet after its arrival, and one packet more, because credit returns when a
+    /// packet has left. A packet occupies whole blocks. Some more are for acknowledgements and
+    /// responses between them.
+    pub fn blocks_needed(&self, mtu: u16, held: PacketHold) -> u64 {
         let bytes = mtu as u64 + PACKET_OVERHEAD_BYTES;
         let (numerator, denominator) = self.rate.ps_per_byte();
         let on_line = (bytes + DELIMITER_BYTES) as u128 * numerator as u128;
-        let packets = (2 * self.propagation.0 as u128 * denominator as u128).div_ceil(on_line) as u64;
+        let stored = if held.whole { on_line } else { 0 };
+        let loop_ps = 2 * u128::from(self.propagation.0) + u128::from(held.latency.0);
+        let packets = (loop_ps * denominator as u128 + stored).div_ceil(on_line) as u64;
         (packets + 1) * bytes.div_ceil(BLOCK_BYTES) + SMALL_BLOCKS
     }
 }
@@ -359,7 +371,12 @@ mod tests {
             blocks: None,
         };
         // A packet has 2,076 bytes on the line, 519 ns, and 33 blocks: 39 in a round trip of 20 us.
-        assert_eq!(link(2_000).blocks_needed(2_048), 40 * 33 + 8);
-        assert_eq!(link(10).blocks_needed(2_048), 2 * 33 + 8);
+        let at_interface = PacketHold::default();
+        assert_eq!(link(2_000).blocks_needed(2_048, at_interface), 40 * 33 + 8);
+        assert_eq!(link(10).blocks_needed(2_048, at_interface), 2 * 33 + 8);
+        // 100 ns of the cable and 500 ns are two packets, and a switch that stores them needs one more.
+        let at_switch = |whole| PacketHold { latency: Picos::from_ns(500), whole };
+        assert_eq!(link(10).blocks_needed(2_048, at_switch(false)), 3 * 33 + 8);
+        assert_eq!(link(10).blocks_needed(2_048, at_switch(true)), 4 * 33 + 8);
     }
 }

@@ -55,8 +55,8 @@ pub use host_processor::{
 };
 pub use infiniband::{
     BLOCK_BYTES, Infiniband, InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandRate, InfinibandSwitch,
-    MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, MAX_LMC, PACKET_OVERHEAD_BYTES, SrpHost, SrpTarget, Subnet,
-    SubnetRouting,
+    MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, MAX_LMC, PACKET_OVERHEAD_BYTES, PacketHold, SrpHost, SrpTarget,
+    Subnet, SubnetRouting,
 };
 pub use ipoib::{
     DEFAULT_PARTITION, IPOIB_HEADER_BYTES, IpRouter, Ipoib, IpoibMode, IpoibOfLab, MAX_CONNECTED_MTU, MIN_IP_MTU,
@@ -69,8 +69,8 @@ pub use lanes::{
 };
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
 pub use node::{
-    Bus, ControllerAccess, Controllers, DeviceFailures, ErrorRecovery, Hba, Host, Interrupt, IoQueue, IoScheduler,
-    LoginScript, Lun, Multipath, PathPolicy, Service, SsdConfig, Storage, StoragePort, VirtualMachine,
+    Bus, ControllerAccess, Controllers, DeviceFailures, Duplex, ErrorRecovery, Hba, Host, Interrupt, IoQueue,
+    IoScheduler, LoginScript, Lun, Multipath, PathPolicy, Service, SsdConfig, Storage, StoragePort, VirtualMachine,
 };
 pub use out_of_band::OutOfBand;
 pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};

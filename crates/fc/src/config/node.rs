@@ -156,15 +156,29 @@ pub struct Interrupt {
     pub min_wait: Option<Picos>,
 }
 
-/// Parallel system bus, occupied by every data frame.
+/// System bus, occupied by every data frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bus {
     /// Bus width in bits.
     pub bits: u32,
     /// Clock frequency in hertz.
     pub clock_hz: u64,
-    /// Number of HBAs per bus; the host's HBAs are grouped in their order.
+    /// Number of adapters per bus; the adapters of a node are grouped in their order.
     pub shared_by: u16,
+    /// Whether both directions share the time of the bus.
+    pub duplex: Duplex,
+}
+
+/// Directions in which a bus moves data at the same time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Duplex {
+    /// One at a time, as the parallel buses PCI and PCI-X, whose devices share the lines AD (PCI
+    /// Local Bus Specification 3.0, section 2.2).
+    #[default]
+    Half,
+    /// Both, each at the rate of the bus, as PCI Express (PCI Express Base Specification 2.0,
+    /// section 1.2: a link has one pair of wires for each direction).
+    Full,
 }
 
 impl Bus {

@@ -2,6 +2,7 @@
 
 use super::Where;
 use crate::element::Element;
+use crate::schema;
 use crate::value::Value;
 use sanloom_fc::config::{Bus, Interrupt, Node};
 use sanloom_fc::san::Lab;
@@ -38,5 +39,6 @@ pub(super) fn bus(element: &Element<'_>) -> Option<Bus> {
             _ => 66_000_000,
         },
         shared_by: element.integer("bus.shared_by").unwrap_or(1),
+        duplex: element.choice("bus.duplex", schema::DUPLEXES).unwrap_or_default(),
     })
 }

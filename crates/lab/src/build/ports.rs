@@ -49,7 +49,13 @@ pub(super) fn number(text: &str, last: u16, origin: &Origin, sink: &mut Sink) ->
                 u16::MAX => format!("`{}` is not a port number", value::cut(port)),
                 _ => format!("`{}` is not a port number from 0 to {last}", value::cut(port)),
             },
-            format!("write {name}:0 for the first port, or {name} for the next free one"),
+            match ["eth", "ib"].iter().any(|kind| port.starts_with(kind)) {
+                true => format!(
+                    "interfaces of Ethernet and InfiniBand have the numbers of their links: write {name} in a link, and \
+                     the name of the link in a fault"
+                ),
+                false => format!("write {name}:0 for the first port, or {name} for the next free one"),
+            },
         );
     }
     number.map(Some)

@@ -2,7 +2,7 @@
 
 use super::{Fallback, Form, Key, Kind, SectionDef};
 
-const SHARE: Kind = Kind::Integer { min: 0, max: 100 };
+const SHARE: Kind = Kind::Integer { min: 1, max: 100 };
 
 macro_rules! shares {
     ($($path:literal),*) => {

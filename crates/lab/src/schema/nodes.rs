@@ -6,7 +6,7 @@ use super::iscsi_hba::ISCSI_HBA;
 use super::live::UPLINK;
 use super::processor::PROCESSOR;
 use super::tcp::{INITIATOR, TCP};
-use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef, join};
+use super::{DUPLEX, Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef, join};
 
 pub(super) const WWNN: Key = Key {
     path: "wwnn",
@@ -80,6 +80,15 @@ pub(super) const BUS_CLOCK: Key = Key {
     meaning: "Clock; one word moves per tick.",
     example: "\"66MHz\"",
     also: &["frequency"],
+};
+
+pub(super) const BUS_DUPLEX: Key = Key {
+    path: "bus.duplex",
+    kind: Kind::Choice(DUPLEX),
+    fallback: Fallback::Value("\"half\""),
+    meaning: "How data to and from the memory share the bus.",
+    example: "\"full\"",
+    also: &["directions"],
 };
 
 pub(super) const INTERRUPT_COST: Key = Key {
@@ -217,7 +226,7 @@ const KEYS: &[Key] = &[
         path: "bus",
         kind: Kind::Table,
         fallback: Fallback::Absent("the bus is infinitely fast"),
-        meaning: "The system bus between memory and HBAs: every data frame occupies it.",
+        meaning: "The system bus between memory and adapters: every data frame occupies it.",
         example: "{ bits = 64, clock = \"66MHz\", shared_by = 1 }",
         also: &["pci"],
     },
@@ -227,10 +236,11 @@ const KEYS: &[Key] = &[
         path: "bus.shared_by",
         kind: Kind::Integer { min: 1, max: 256 },
         fallback: Fallback::Value("1"),
-        meaning: "HBAs on one bus; the host's HBAs are grouped in their order.",
+        meaning: "Adapters on one bus: HBAs, Ethernet interfaces and channel adapters are each grouped in their order.",
         example: "2",
         also: &["shared"],
     },
+    BUS_DUPLEX,
     Key {
         path: "multipath",
         kind: Kind::Table,

@@ -6,7 +6,9 @@ use super::infiniband::TARGET as SRP;
 use super::ipoib::STORAGE_KEYS as IPOIB;
 use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
-use super::nodes::{BB_SC, BUS_BITS, BUS_CLOCK, FRAME_BUFFERS, INTERRUPT_COST, RECEIVE_SIZE, WWNN, WWPN, WWPNS};
+use super::nodes::{
+    BB_SC, BUS_BITS, BUS_CLOCK, BUS_DUPLEX, FRAME_BUFFERS, INTERRUPT_COST, RECEIVE_SIZE, WWNN, WWPN, WWPNS,
+};
 use super::out_of_band::OUT_OF_BAND;
 use super::tcp::TCP;
 use super::{
@@ -502,7 +504,7 @@ const KEYS: &[Key] = &[
         path: "bus",
         kind: Kind::Table,
         fallback: Fallback::Absent("the bus is infinitely fast"),
-        meaning: "The bus between the ports and the memory of the controller: data occupy it before they leave, and after they have arrived. Interfaces of iSCSI are divided among several buses in turn, those of SRP are on the last one.",
+        meaning: "The bus between the ports and the memory of the controller: data occupy it before they leave, and after they have arrived.",
         example: "{ bits = 64, clock = \"66MHz\", shared_by = 1 }",
         also: &["pci"],
     },
@@ -512,10 +514,11 @@ const KEYS: &[Key] = &[
         path: "bus.shared_by",
         kind: Kind::Integer { min: 1, max: 256 },
         fallback: Fallback::Value("1"),
-        meaning: "Ports on one bus; the ports are grouped in their order.",
+        meaning: "Ports on one bus: ports of Fibre Channel, portals of iSCSI and channel adapters are each grouped in their order.",
         example: "2",
         also: &["shared"],
     },
+    BUS_DUPLEX,
     Key {
         path: "interrupt",
         kind: Kind::Table,

@@ -3,7 +3,7 @@
 use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
-    Affinity, Arbitration, Carrier, Congestion, ControllerAccess, Direction, FlowControlModes, Forwarding,
+    Affinity, Arbitration, Carrier, Congestion, ControllerAccess, Direction, Duplex, FlowControlModes, Forwarding,
     ForwardingGrain, GatewayMode, IoScheduler, IpoibMode, IslChoice, IslHash, MediumKind, PathPolicy, Priority,
     ProcessorPriority, ProcessorSharing, Queueing, SubnetRouting, ZoneDefault,
 };
@@ -91,6 +91,11 @@ words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {
 words!(PROCESSOR_PRIORITY, PROCESSOR_PRIORITIES: ProcessorPriority {
     "fabric-first" => ProcessorPriority::FabricFirst, "messages of other switches before requests of N_Ports";
     "none" => ProcessorPriority::None, "all in the order of arrival: a login storm delays the messages of the fabric";
+});
+
+words!(DUPLEX, DUPLEXES: Duplex {
+    "half" => Duplex::Half, "one at a time, as PCI and PCI-X";
+    "full" => Duplex::Full, "each at the rate of the bus, as PCI Express";
 });
 
 words!(PRIORITY, PRIORITIES: Priority {

@@ -19,7 +19,7 @@ mod queue_depth;
 mod server;
 mod window;
 
-pub use bus::Bus;
+pub use bus::{Bus, Direction};
 pub use cpu::{Cpu, Work};
 pub use error_handler::{Action, Device, ErrorHandler, Event, HBA_RESET_PS};
 pub use interrupt::{Arrival, Interface, Interrupts, RaisedInterrupt};

@@ -2,26 +2,26 @@
 
 use super::plan::{AdapterPlan, Machine};
 use super::{Cx, Iscsi, Job, connection, router};
-use crate::host::{Interface, RaisedInterrupt};
+use crate::host::{Direction, Interface, RaisedInterrupt};
 use crate::net::ethernet::Packet;
+use crate::tcp::{Joined, Stacks};
 use std::collections::VecDeque;
 
-/// Direction of the data that a processor handles.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// From the network.
-    Receive,
-    /// To the network.
-    Send,
-}
+/// Most frames that a processor takes from an interface in one go, if it does not join them. Linux
+/// polls a device for as many (`NAPI_POLL_WEIGHT`).
+const POLL_FRAMES: usize = 64;
 
 /// Work of a processor for frames of TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// Number of frames that one interrupt or one call passes on together.
-    pub frames: u32,
-    /// Bytes of these frames.
+    /// Whether an interrupt begins the work.
+    pub interrupts: bool,
+    /// Number of segments with data that one interrupt, poll or call passes on together.
+    pub segments: u32,
+    /// Bytes that cross the bus: those of frames that arrive, or of PDUs that leave.
     pub bytes: u64,
+    /// Bytes of payload.
+    pub payload: u64,
     /// Direction of the data.
     pub direction: Direction,
     /// PDUs that leave with these bytes.
@@ -35,9 +35,27 @@ pub struct Load {
 }
 
 impl Load {
-    /// Returns the load of frames that arrive.
-    fn received(frames: u32, bytes: u64, is_ipoib: bool) -> Load {
-        Load { frames, bytes, direction: Direction::Receive, pdus: 0, commands: 0, target: u16::MAX, is_ipoib }
+    /// Returns the load of frames that arrive. Acknowledgements without data cost the bus and the
+    /// interrupt only: measured times of segments that leave contain them.
+    fn received<'p>(stacks: &Stacks, frames: impl IntoIterator<Item = &'p Packet>, is_ipoib: bool) -> Load {
+        let mut load = Load {
+            interrupts: true,
+            segments: 0,
+            bytes: 0,
+            payload: 0,
+            direction: Direction::Receive,
+            pdus: 0,
+            commands: 0,
+            target: u16::MAX,
+            is_ipoib,
+        };
+        for packet in frames {
+            let payload = stacks.payload_of(packet);
+            load.segments += u32::from(payload > 0);
+            load.payload += u64::from(payload);
+            load.bytes += u64::from(packet.bytes);
+        }
+        load
     }
 }
 
@@ -46,8 +64,10 @@ pub(super) struct Adapter {
     plan: AdapterPlan,
     /// Frames that the processor has not handled.
     waiting: VecDeque<Packet>,
-    /// Number of frames at the front whose interrupt was raised.
+    /// Number of frames at the front that the bus or the processor works on.
     raised: usize,
+    /// The processor works on frames, and polls the interface when it has ended.
+    is_polled: bool,
     /// Time of the next interrupt in ps.
     interrupt_ps: u64,
     /// Time before which no interrupt is raised, unless many frames wait, in ps.
@@ -58,7 +78,15 @@ pub(super) struct Adapter {
 
 impl Adapter {
     pub fn new(plan: AdapterPlan) -> Adapter {
-        Adapter { plan, waiting: VecDeque::new(), raised: 0, interrupt_ps: 0, quiet_until_ps: 0, moved_ps: 0 }
+        Adapter {
+            plan,
+            waiting: VecDeque::new(),
+            raised: 0,
+            is_polled: false,
+            interrupt_ps: 0,
+            quiet_until_ps: 0,
+            moved_ps: 0,
+        }
     }
 
     /// Returns the router behind the interface.
@@ -78,8 +106,8 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
     }
     let is_ipoib = iscsi.stacks.is_infiniband(packet.to);
     let adapter = &mut iscsi.adapters[usize::from(packet.to)];
-    if plan.gap_ps == 0 {
-        let load = Load::received(1, packet.bytes.into(), is_ipoib);
+    if plan.gap_ps == 0 && !plan.polls {
+        let load = Load::received(&iscsi.stacks, [packet], is_ipoib);
         let at = cx.around.work(plan.owner, now, packet.to, load);
         if let Machine::Storage(storage) = plan.owner
             && let Some(arrival) = cx.around.arrive(storage, Interface::Ip(packet.to), now)
@@ -99,6 +127,9 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
         return iscsi.agenda.plan(cx.net, at, Job::Received(packet.to, 1));
     }
     adapter.waiting.push_back(*packet);
+    if adapter.is_polled {
+        return;
+    }
     let fresh = adapter.waiting.len() - adapter.raised;
     if fresh >= plan.max_frames.max(1) as usize || adapter.quiet_until_ps <= now {
         raise(iscsi, cx, packet.to);
@@ -115,7 +146,8 @@ pub(super) fn interrupt(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
         let raised = cx.around.time_out(storage, Interface::Ip(interface), cx.net.now());
         return handle(iscsi, cx, interface, raised);
     }
-    if iscsi.adapters[usize::from(interface)].interrupt_ps <= cx.net.now() {
+    let adapter = &iscsi.adapters[usize::from(interface)];
+    if !adapter.is_polled && adapter.interrupt_ps <= cx.net.now() {
         raise(iscsi, cx, interface);
     }
 }
@@ -130,28 +162,67 @@ fn handle(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16, raised: Option<Rai
 }
 
 fn raise(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
-    let is_ipoib = iscsi.stacks.is_infiniband(interface);
     let adapter = &mut iscsi.adapters[usize::from(interface)];
+    adapter.quiet_until_ps = cx.net.now().saturating_add(adapter.plan.gap_ps);
+    work(iscsi, cx, interface, true);
+}
+
+/// Gives frames that wait to the bus and the processor: as many as the interface joins, if it is
+/// polled, otherwise all.
+fn work(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16, interrupts: bool) {
+    let is_ipoib = iscsi.stacks.is_infiniband(interface);
+    let Iscsi { adapters, stacks, .. } = iscsi;
+    let adapter = &mut adapters[usize::from(interface)];
     let fresh = adapter.waiting.range(adapter.raised..);
-    let (frames, bytes) = (fresh.len() as u32, fresh.map(|packet| u64::from(packet.bytes)).sum());
+    let (polls, most_bytes) = (adapter.plan.polls, u64::from(adapter.plan.batch_bytes));
+    let mut payload = 0;
+    let taken = fresh.clone().enumerate().take_while(|(number, packet)| {
+        payload += u64::from(stacks.payload_of(packet));
+        !polls || *number == 0 || if most_bytes > 0 { payload <= most_bytes } else { *number < POLL_FRAMES }
+    });
+    let frames = taken.count();
     if frames == 0 {
         return;
     }
-    adapter.raised = adapter.waiting.len();
-    adapter.quiet_until_ps = cx.net.now().saturating_add(adapter.plan.gap_ps);
-    let load = Load::received(frames, bytes, is_ipoib);
+    let load = Load { interrupts, ..Load::received(stacks, fresh.take(frames), is_ipoib) };
+    adapter.raised += frames;
+    adapter.is_polled = polls;
     let at = cx.around.work(adapter.plan.owner, cx.net.now(), interface, load);
-    iscsi.agenda.plan(cx.net, at, Job::Received(interface, frames));
+    iscsi.agenda.plan(cx.net, at, Job::Received(interface, frames as u32));
 }
 
-/// Passes frames to TCP that the processor has handled.
+/// Passes frames to TCP that the processor has handled, and polls the interface again.
 pub(super) fn received(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16, frames: u32) {
+    let most_bytes = iscsi.adapters[usize::from(interface)].plan.batch_bytes;
+    let mut joined: Option<Joined> = None;
     for _ in 0..frames {
         let adapter = &mut iscsi.adapters[usize::from(interface)];
-        let Some(packet) = adapter.waiting.pop_front() else { return };
+        let Some(packet) = adapter.waiting.pop_front() else { break };
         adapter.raised -= 1;
-        take(iscsi, cx, &packet);
+        if most_bytes == 0 {
+            take(iscsi, cx, &packet);
+            continue;
+        }
+        let next = iscsi.stacks.unpack(&packet);
+        if joined.as_mut().is_some_and(|joined| joined.join(&next, most_bytes)) {
+            continue;
+        }
+        if let Some(whole) = joined.replace(next) {
+            pass(iscsi, cx, &whole);
+        }
     }
+    if let Some(whole) = joined {
+        pass(iscsi, cx, &whole);
+    }
+    let adapter = &mut iscsi.adapters[usize::from(interface)];
+    if std::mem::take(&mut adapter.is_polled) {
+        work(iscsi, cx, interface, false);
+    }
+}
+
+fn pass(iscsi: &mut Iscsi, cx: &mut Cx<'_>, joined: &Joined) {
+    let end = iscsi.stacks.arrive(cx.net, joined);
+    connection::changed(iscsi, cx, end);
 }
 
 fn take(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {

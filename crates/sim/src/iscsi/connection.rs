@@ -211,8 +211,17 @@ pub(super) fn send(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, consumed: u64) 
         let interface = plan.interfaces[usize::from(!is_host(end))];
         let is_ipoib = iscsi.stacks.is_infiniband(interface);
         let [pdus, commands] = std::mem::take(&mut iscsi.ends[end as usize].unsent);
-        let (frames, direction) = (fresh.div_ceil(unit) as u32, Direction::Send);
-        let load = Load { frames, bytes: fresh, direction, pdus, commands, target: plan.storage, is_ipoib };
+        let load = Load {
+            interrupts: false,
+            segments: fresh.div_ceil(unit) as u32,
+            bytes: fresh,
+            payload: fresh,
+            direction: Direction::Send,
+            pdus,
+            commands,
+            target: plan.storage,
+            is_ipoib,
+        };
         let now = cx.net.now();
         let at = cx.around.work(owner, now, interface, load);
         // Several cores may prepare bytes of one connection; a later part waits for an earlier one.

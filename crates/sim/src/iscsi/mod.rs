@@ -42,7 +42,8 @@ mod seen;
 mod stream;
 mod target;
 
-pub use adapter::{Direction, Load};
+pub use crate::host::Direction;
+pub use adapter::Load;
 pub use count::SessionCount;
 pub use forward::{Front, Shared};
 pub use plan::{AdapterPlan, IscsiPlan, Machine, RouterPlan, SessionPlan, TargetPlan};

@@ -85,10 +85,16 @@ pub enum Machine {
 pub struct AdapterPlan {
     /// Owner of the interface.
     pub owner: Machine,
-    /// Shortest time between two interrupts, in ps; 0: each frame is passed on at once.
+    /// Whether the processor takes time for frames that arrive. Frames that arrive while it works
+    /// wait until it polls the interface again.
+    pub polls: bool,
+    /// Shortest time between two interrupts, in ps. Without `polls`, 0 passes each frame on at
+    /// once.
     pub gap_ps: u64,
     /// Number of frames that raise the interrupt at once.
     pub max_frames: u32,
+    /// Most bytes of payload that the interface joins to one segment (GRO); 0: none.
+    pub batch_bytes: u32,
     /// Router behind the interface, by its number in [`IscsiPlan::routers`].
     pub router: Option<u16>,
 }
@@ -107,6 +113,6 @@ pub struct RouterPlan {
 impl AdapterPlan {
     /// Returns an adapter that passes each frame on at once.
     pub fn immediate(owner: Machine) -> AdapterPlan {
-        AdapterPlan { owner, gap_ps: 0, max_frames: 1, router: None }
+        AdapterPlan { owner, polls: false, gap_ps: 0, max_frames: 1, batch_bytes: 0, router: None }
     }
 }

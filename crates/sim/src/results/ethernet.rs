@@ -51,6 +51,7 @@ fn direction(view: &View<'_>, [counts, whole]: [&Counts; 2], link: &EthernetLink
         paused_s: line.pauses_by_name(paused).filter(|(_, ps)| *ps > 0).map(|(p, ps)| (p, s_of_ps(ps))).collect(),
         paused_fraction: ratio(paused.into_iter().max().unwrap_or(0), view.measured_ps),
         marked_frames: own.count.marked,
+        queue_drops: own.count.refused,
         queue_max_bytes: line.queue_max_bytes(),
         headroom_bytes,
         headroom_max_bytes,

@@ -1,6 +1,7 @@
 //! The host's side of a channel: logins, requests, their results and their time limits.
 
 use super::{Channel, Cx, Job, Kind, Request, Srp, Stage, connection};
+use crate::host::Direction;
 use crate::iscsi::{Event, Order};
 use sanloom_fc::fcp::initiator::{AbortReason, Outcome};
 use sanloom_scsi::iscsi::initiator::Command;
@@ -38,7 +39,11 @@ impl Channel {
     fn submit(&mut self, now: Instant, command: &Command) {
         self.in_flight += 1;
         let Command { id, lun, cdb, direction, bytes } = *command;
-        let name = self.add(Kind::Command(bytes), id, now + self.plan.command_timeout);
+        let of_bus = match direction {
+            DataDirection::Write => Direction::Send,
+            DataDirection::Read | DataDirection::None => Direction::Receive,
+        };
+        let name = self.add(Kind::Command(of_bus, bytes), id, now + self.plan.command_timeout);
         let buffer = Buffer::Direct(Descriptor { address: 0, key: 1, length: bytes });
         let (out, input) = match direction {
             DataDirection::None => (Buffer::None, Buffer::None),
@@ -173,10 +178,10 @@ fn completed(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, name: u64, response: &
         }
         Kind::Reset if is_done => good(0),
         Kind::Reset => Outcome::Aborted(AbortReason::Protocol),
-        Kind::Command(_) if response.response.is_some_and(|code| code != response::COMPLETE) => {
+        Kind::Command(..) if response.response.is_some_and(|code| code != response::COMPLETE) => {
             Outcome::Aborted(AbortReason::Refused(response.response.unwrap_or_default()))
         }
-        Kind::Command(bytes) => {
+        Kind::Command(_, bytes) => {
             let residual = response.in_residual.max(response.out_residual).clamp(0, i64::from(bytes));
             let transferred = if response.status == status::GOOD { bytes - residual as u32 } else { 0 };
             let condition = Condition::parse(&response.sense).filter(|_| response.status == status::CHECK_CONDITION);
@@ -192,7 +197,7 @@ fn finish(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, request: Request, outcome
     if matches!(request.kind, Kind::Abort(_)) {
         return;
     }
-    if matches!(request.kind, Kind::Command(_)) {
+    if matches!(request.kind, Kind::Command(..)) {
         channel.in_flight -= 1;
         if channel.stage == Stage::Up
             && let Some(command) = channel.waiting.pop_front()
@@ -205,7 +210,11 @@ fn finish(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, request: Request, outcome
         Outcome::Completed { transferred, .. } => transferred,
         Outcome::Aborted(_) | Outcome::PortGone => 0,
     };
-    let at_ps = cx.around.complete(plan.host, plan.hba, bytes, now_ps);
+    let direction = match request.kind {
+        Kind::Command(direction, _) => direction,
+        Kind::Reset | Kind::Abort(_) => Direction::Receive,
+    };
+    let at_ps = cx.around.complete(plan.host, plan.hba, (direction, bytes), now_ps);
     if at_ps <= now_ps {
         return srp.events.push_back(Event::Done { session: number, tag: request.tag, outcome });
     }
@@ -234,7 +243,7 @@ pub(super) fn deadline(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
         channel.limits.remove(&(at, name));
         let request = channel.requests.get_mut(&name);
         match request {
-            Some(request) if matches!(request.kind, Kind::Command(_)) => {
+            Some(request) if matches!(request.kind, Kind::Command(..)) => {
                 // The limit of ABORT TASK follows; that of the command is over.
                 request.until = Instant::NEVER;
                 let tag = request.tag;

@@ -40,6 +40,7 @@ pub use count::ChannelCount;
 pub use plan::{ChannelPlan, SrpPlan, TargetPlan};
 
 use crate::agenda::Agenda;
+use crate::host::Direction;
 use crate::infiniband::{Pairs, Seen};
 use crate::iscsi::{self, Event, Order, SESSION, Slots};
 use crate::net::Net;
@@ -59,12 +60,12 @@ pub const CHANNEL: u16 = SESSION | 0x4000;
 
 /// The parts of a lab that SRP uses, beside those of iSCSI.
 pub trait Around: iscsi::Around {
-    /// Moves the data of a command over the bus of a host, and gives the completion of its response
+    /// Moves the bytes of a command over the bus of a host, and gives the completion of its response
     /// to the processor. Returns the time of the end of both in ps.
-    fn complete(&mut self, host: u16, hba: u16, bytes: u32, now_ps: u64) -> u64;
-    /// Moves data of a command over the bus of a storage system. Returns the time of the end in ps;
+    fn complete(&mut self, host: u16, hba: u16, data: (Direction, u32), now_ps: u64) -> u64;
+    /// Moves bytes of a command over the bus of a storage system. Returns the time of the end in ps;
     /// without a bus, now.
-    fn transfer(&mut self, storage: u16, port: u16, bytes: u32, now_ps: u64) -> u64;
+    fn transfer(&mut self, storage: u16, port: u16, data: (Direction, u32), now_ps: u64) -> u64;
 }
 
 /// Work that is due at a time.
@@ -100,8 +101,8 @@ enum Stage {
 /// Kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// A command with this many bytes of data.
-    Command(u32),
+    /// A command with data of this direction and length in bytes.
+    Command(Direction, u32),
     /// LOGICAL UNIT RESET.
     Reset,
     /// ABORT TASK of the command with this name.

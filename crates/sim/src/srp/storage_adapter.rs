@@ -6,7 +6,7 @@
 
 use super::connection::Pull;
 use super::{Cx, Job, Srp, connection, target};
-use crate::host::{Interface, RaisedInterrupt};
+use crate::host::{Direction, Interface, RaisedInterrupt};
 use sanloom_scsi::scsi::IoTag;
 use sanloom_transport::infiniband::rc::packet::Operation;
 use sanloom_wire::srp::Iu;
@@ -72,7 +72,7 @@ pub(super) fn send(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, unit: Iu) {
 /// Writes data of a read to the host, when the bus has moved them.
 pub(super) fn write(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, tag: IoTag, part: Range<u32>) {
     let ((storage, port), now_ps) = (port(srp, number), cx.net.now());
-    let at_ps = cx.around.transfer(storage, port, part.end - part.start, now_ps);
+    let at_ps = cx.around.transfer(storage, port, (Direction::Send, part.end - part.start), now_ps);
     let leaving = &mut srp.connections[number as usize].leaving;
     if at_ps <= now_ps && leaving.is_empty() {
         target::rdma(srp, cx, number, Operation::Write, part);
@@ -103,7 +103,7 @@ pub(super) fn leave(srp: &mut Srp, cx: &mut Cx<'_>, number: u32) {
 /// Moves data of a write over the bus. The target receives them afterwards.
 pub(super) fn arrive_data(srp: &mut Srp, cx: &mut Cx<'_>, number: u32, pull: Pull) {
     let ((storage, port), now_ps) = (port(srp, number), cx.net.now());
-    let at_ps = cx.around.transfer(storage, port, pull.bytes, now_ps);
+    let at_ps = cx.around.transfer(storage, port, (Direction::Receive, pull.bytes), now_ps);
     if at_ps <= now_ps {
         return target::pulled(srp, cx, number, &pull);
     }

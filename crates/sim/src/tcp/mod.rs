@@ -4,9 +4,11 @@
 //! the planes as frames, and sets one timer for the deadlines of all of them.
 
 mod ipoib;
+mod joined;
 mod pool;
 
 pub use ipoib::{IpoibInterface, IpoibPlan, subnet_mtu};
+pub use joined::Joined;
 
 use crate::infiniband::Seen;
 use crate::net::Net;
@@ -174,20 +176,36 @@ impl Stacks {
 
     /// Takes a frame that has arrived at its interface. Returns the end that it was for.
     pub fn receive(&mut self, net: &mut Net, packet: &Packet) -> u32 {
+        let joined = self.unpack(packet);
+        self.arrive(net, &joined)
+    }
+
+    /// Takes the segment out of a frame that has arrived at its interface.
+    pub fn unpack(&mut self, packet: &Packet) -> Joined {
         let mut segment = self.pool.take(packet.position);
         if packet.has_congestion() {
             segment.ecn = Ecn::Ce;
         }
-        let end = self.end_of(packet) ^ 1;
+        Joined { end: self.end_of(packet) ^ 1, segment }
+    }
+
+    /// Passes segments that have arrived to their connection. Returns the end that they were for.
+    pub fn arrive(&mut self, net: &mut Net, joined: &Joined) -> u32 {
+        let end = joined.end;
         if self.ends[end as usize].is_silent {
             return end;
         }
-        let answer = self.ends[end as usize].connection.arrive(now(net), &segment);
+        let answer = self.ends[end as usize].connection.arrive(now(net), &joined.segment);
         if let Some(answer) = answer {
             self.send(net, end, &answer);
         }
         self.transmit(net, end);
         end
+    }
+
+    /// Returns the bytes of payload of a frame that has not been taken.
+    pub fn payload_of(&self, packet: &Packet) -> u32 {
+        self.pool.get(packet.position).map_or(0, |segment| segment.length)
     }
 
     /// Returns whether a frame has arrived at a router and not at its end of the connection.

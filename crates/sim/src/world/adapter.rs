@@ -9,7 +9,7 @@
 mod others;
 
 use super::target::Storage;
-use crate::host::{Bus, Cpu, Interface, Interrupts, RaisedInterrupt};
+use crate::host::{Bus, Cpu, Direction, Interface, Interrupts, RaisedInterrupt};
 use crate::net::{FrameRef, NEVER, Net};
 use sanloom_fc::config;
 use sanloom_fc::exchange::SeqTx;
@@ -60,13 +60,13 @@ enum Done {
 }
 
 impl Adapters {
-    /// Returns the adapters of a storage system, or `None` if they take no time.
-    pub fn new(config: &config::Storage) -> Option<Box<Adapters>> {
+    /// Returns the adapters of a storage system, or `None` if they take no time. `others` is the
+    /// number of its portals of iSCSI, or of its channel adapters of SRP if there are more.
+    pub fn new(config: &config::Storage, others: u16) -> Option<Box<Adapters>> {
         if config.bus.is_none() && config.interrupt.is_none() {
             return None;
         }
         let ports = config.ports.len();
-        let buses = config.bus.map_or(0, |bus| ports.div_ceil(usize::from(bus.shared_by.max(1))));
         let port = |number: usize| Adapter {
             leaving: VecDeque::new(),
             arriving: VecDeque::new(),
@@ -76,7 +76,7 @@ impl Adapters {
         };
         Some(Box::new(Adapters {
             bus_config: config.bus,
-            buses: config.bus.iter().flat_map(|bus| std::iter::repeat_n(Bus::new(bus), buses)).collect(),
+            buses: Bus::of_node(config.bus.as_ref(), others.max(ports as u16)),
             cpu: Cpu::default(),
             interrupt_config: config.interrupt,
             ports: (0..ports).map(port).collect(),
@@ -109,9 +109,9 @@ impl Adapters {
     }
 
     /// Reserves the bus of a port. Returns the end of the transfer, or `None` without a bus.
-    fn occupy(&mut self, now_ps: u64, port: u16, bytes: u16) -> Option<u64> {
+    fn occupy(&mut self, now_ps: u64, port: u16, direction: Direction, bytes: u16) -> Option<u64> {
         let index = Bus::index_of(self.bus_config.as_ref()?, port);
-        Some(self.buses.get_mut(usize::from(index))?.occupy(now_ps, u64::from(bytes)))
+        Some(self.buses.get_mut(usize::from(index))?.occupy(now_ps, direction, u64::from(bytes)))
     }
 
     /// Puts the frames of a sequence on the bus. Returns the sequence if there is no bus.
@@ -120,7 +120,7 @@ impl Adapters {
             return Some(seq);
         }
         while let Some(frame) = seq.next_frame() {
-            let done_ps = self.occupy(now_ps, port, frame.len).unwrap_or(now_ps);
+            let done_ps = self.occupy(now_ps, port, Direction::Send, frame.len).unwrap_or(now_ps);
             let leaving = Leaving::Data(FrameRef::data(&seq, &frame));
             self.ports[usize::from(port)].leaving.push_back((done_ps, leaving));
         }
@@ -259,7 +259,7 @@ fn transmit_late(storage: &mut Storage, net: &mut Net, nport: u16, seq: SeqTx) {
 pub(super) fn receive(storage: &mut Storage, net: &mut Net, nport: u16, frame: FrameRef) -> bool {
     let now_ps = net.now();
     let Some((number, port, adapters)) = of(storage, nport) else { return false };
-    let Some(done_ps) = adapters.occupy(now_ps, port, frame.len_bytes()) else { return false };
+    let Some(done_ps) = adapters.occupy(now_ps, port, Direction::Receive, frame.len_bytes()) else { return false };
     adapters.ports[usize::from(port)].arriving.push_back((done_ps, frame));
     storage.arm_controller(net, number);
     true

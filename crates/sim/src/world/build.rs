@@ -424,7 +424,7 @@ impl Plan<'_> {
             controller,
             device: Device::new(device),
             nports,
-            adapters: Adapters::new(config),
+            adapters: Adapters::new(config, portal_count.max(channel_count)),
             ios: [0; 2],
             bytes: [0; 2],
             all_bytes: 0,

@@ -47,6 +47,7 @@ impl Counts {
             now.count.bytes -= before.count.bytes;
             now.count.pauses -= before.count.pauses;
             now.count.marked -= before.count.marked;
+            now.count.refused -= before.count.refused;
             for (now, before) in now.paused_ps.iter_mut().zip(before.paused_ps) {
                 // A pause that begins within the reaction time counts from its begin.
                 *now = now.saturating_sub(before);

@@ -4,7 +4,7 @@ use super::srp::connection;
 use crate::infiniband::Endpoint;
 use crate::iscsi::{AdapterPlan, IscsiPlan, RouterPlan};
 use crate::tcp::{IpoibInterface, IpoibPlan};
-use sanloom_fc::config::{EthernetNode, InfinibandNode, IpoibMode};
+use sanloom_fc::config::{EthernetNode, InfinibandNode, IpoibMode, Picos};
 use sanloom_fc::san::{InfinibandInterface, IpPaths, Lab, ipoib_level};
 use sanloom_transport::infiniband::partition::PKey;
 
@@ -27,11 +27,13 @@ pub(super) fn add(lab: &Lab, paths: &IpPaths<'_>, plan: &mut IscsiPlan, adapter:
         connection: connection(&lab.infiniband.subnet),
     });
     plan.adapters.extend(paths.infiniband.iter().map(|interface| {
-        adapter(match interface.end.node {
+        let plan = adapter(match interface.end.node {
             InfinibandNode::Host(host) => EthernetNode::Host(host),
             InfinibandNode::Storage(storage) => EthernetNode::Storage(storage),
             InfinibandNode::Switch(switch) => EthernetNode::Switch(switch),
-        })
+        });
+        // Adapters join no packets of IPoIB.
+        AdapterPlan { batch_bytes: 0, polls: takes_time(lab, interface.end.node), ..plan }
     }));
     for (number, (&host, router)) in (0..).zip(&lab.infiniband.ipoib.routers) {
         plan.routers.push(RouterPlan { host, packet_ps: router.per_packet.0, queue: router.queue });
@@ -39,4 +41,13 @@ pub(super) fn add(lab: &Lab, paths: &IpPaths<'_>, plan: &mut IscsiPlan, adapter:
             plan.adapters[usize::from(interface)].router = Some(number);
         }
     }
+}
+
+/// Returns whether packets of IPoIB that arrive take time of the processor of a host. A host with
+/// an iSCSI adapter handles them itself.
+fn takes_time(lab: &Lab, node: InfinibandNode) -> bool {
+    let InfinibandNode::Host(host) = node else { return false };
+    let processor = &lab.hosts[usize::from(host)].processor;
+    let own = processor.ipoib.is_some_and(|cost| cost.per_packet_received != Picos::ZERO);
+    own || processor.tcp.takes_time_to_receive()
 }

@@ -92,9 +92,16 @@ impl TcpPlan {
         let adapter = |end: EthernetNode| match end {
             EthernetNode::Storage(storage) => AdapterPlan::immediate(Machine::Storage(storage)),
             EthernetNode::Host(host) => {
-                let tcp = &lab.hosts[usize::from(host)].processor.tcp;
-                let (gap_ps, max_frames) = (tcp.interrupt_gap.0, tcp.interrupt_frames.into());
-                AdapterPlan { owner: Machine::Host(host), gap_ps, max_frames, router: None }
+                let processor = &lab.hosts[usize::from(host)].processor;
+                let tcp = &processor.tcp;
+                AdapterPlan {
+                    owner: Machine::Host(host),
+                    polls: tcp.takes_time_to_receive() && processor.iscsi_hba.is_none(),
+                    gap_ps: tcp.interrupt_gap.0,
+                    max_frames: tcp.interrupt_frames.into(),
+                    batch_bytes: tcp.batch_bytes,
+                    router: None,
+                }
             }
             EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => AdapterPlan::immediate(Machine::Host(u16::MAX)),
         };
@@ -390,7 +397,7 @@ impl Around for Parts<'_> {
             Machine::Host(host) => charge_tcp(self.hosts.node_mut(host), now_ps, interface, load),
             Machine::Storage(storage) => {
                 let moved_ps = match self.adapters(storage) {
-                    Some(adapters) => adapters.transfer(now_ps, Interface::Ip(interface), load.bytes),
+                    Some(adapters) => adapters.transfer(now_ps, Interface::Ip(interface), load.direction, load.bytes),
                     None => now_ps,
                 };
                 match &mut self.switches {

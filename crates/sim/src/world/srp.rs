@@ -4,7 +4,7 @@ use super::World;
 use super::host::{TcpPort, charge_completion, tcp_event};
 use super::iscsi::{Parts, TcpPlan};
 use super::volumes::frame_bytes;
-use crate::host::Interface;
+use crate::host::{Direction, Interface};
 use crate::infiniband::OF_IPOIB;
 use crate::iscsi::{Event, Peer};
 use crate::net::Net;
@@ -166,17 +166,16 @@ pub(super) fn connection(subnet: &Subnet) -> rc::Config {
 }
 
 impl Around for Parts<'_> {
-    fn complete(&mut self, host: u16, hba: u16, bytes: u32, now_ps: u64) -> u64 {
+    fn complete(&mut self, host: u16, hba: u16, (direction, bytes): (Direction, u32), now_ps: u64) -> u64 {
         let node = self.hosts.node_mut(host);
-        // Channel adapters are on the last bus of the host.
-        let moved_ps = node.buses.last_mut().map_or(now_ps, |bus| bus.occupy(now_ps, bytes.into()));
+        let moved_ps = node.transfer(now_ps, hba.saturating_sub(node.first_srp), direction, bytes.into());
         // The processor is booked now, because it does not keep a core free for a later time.
         charge_completion(node, now_ps, hba).max(moved_ps)
     }
 
-    fn transfer(&mut self, storage: u16, port: u16, bytes: u32, now_ps: u64) -> u64 {
+    fn transfer(&mut self, storage: u16, port: u16, (direction, bytes): (Direction, u32), now_ps: u64) -> u64 {
         match self.adapters(storage) {
-            Some(adapters) => adapters.transfer(now_ps, Interface::Srp(port), bytes.into()),
+            Some(adapters) => adapters.transfer(now_ps, Interface::Srp(port), direction, bytes.into()),
             None => now_ps,
         }
     }

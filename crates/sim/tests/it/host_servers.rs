@@ -1,21 +1,21 @@
 //! Processor, bus, interrupts and the limit on frames in flight.
 
 use proptest::prelude::*;
-use sanloom_fc::config::{self, Interrupt, Picos};
-use sanloom_sim::host::{Bus, Cpu, FrameWindow, Interrupts, RaisedInterrupt, Work};
+use sanloom_fc::config::{self, Duplex, Interrupt, Picos};
+use sanloom_sim::host::{Bus, Cpu, Direction, FrameWindow, Interrupts, RaisedInterrupt, Work};
 
-const PCI: config::Bus = config::Bus { bits: 64, clock_hz: 66_000_000, shared_by: 2 };
+const PCI: config::Bus = config::Bus { bits: 64, clock_hz: 66_000_000, shared_by: 2, duplex: Duplex::Half };
 
 const COALESCE: Interrupt = Interrupt { cost: Picos(1_000), max_frames: 3, max_wait: Picos(50_000), min_wait: None };
 
 #[test]
 fn eight_kilobytes_take_15_5_microseconds_on_64_bit_66_mhz_pci() {
     let mut bus = Bus::new(&PCI);
-    assert_eq!(bus.occupy(0, 8192), 15_515_151);
+    assert_eq!(bus.occupy(0, Direction::Receive, 8192), 15_515_151);
     let mut whole = Bus::new(&PCI);
     let mut last = 0;
     for _ in 0..4 {
-        last = whole.occupy(0, 2048);
+        last = whole.occupy(0, Direction::Receive, 2048);
     }
     assert_eq!(last, 15_515_151, "four frames take what one transfer takes");
 }
@@ -23,12 +23,22 @@ fn eight_kilobytes_take_15_5_microseconds_on_64_bit_66_mhz_pci() {
 #[test]
 fn a_bus_moves_one_transfer_at_a_time() {
     let mut bus = Bus::new(&PCI);
-    let first = bus.occupy(1_000_000, 2048);
+    let first = bus.occupy(1_000_000, Direction::Receive, 2048);
     assert_eq!(first, 1_000_000 + 3_878_787);
-    assert_eq!(bus.occupy(2_000_000, 2048), 1_000_000 + 7_757_575);
-    assert_eq!(bus.occupy(100_000_000, 1), 100_000_000 + 15_151);
+    assert_eq!(bus.occupy(2_000_000, Direction::Receive, 2048), 1_000_000 + 7_757_575);
+    assert_eq!(bus.occupy(100_000_000, Direction::Receive, 1), 100_000_000 + 15_151);
     let busy = (7_757_575 + 15_151) as f64;
     assert!((bus.utilisation(200_000_000) - busy / 2e8).abs() < 1e-12);
+}
+
+#[test]
+fn a_bus_of_full_duplex_moves_both_directions_at_once_and_a_parallel_bus_one() {
+    for (duplex, second_ps, share) in [(Duplex::Half, 7_757_575, 1.0), (Duplex::Full, 3_878_787, 0.5)] {
+        let mut bus = Bus::new(&config::Bus { duplex, ..PCI });
+        assert_eq!(bus.occupy(0, Direction::Receive, 2048), 3_878_787);
+        assert_eq!(bus.occupy(0, Direction::Send, 2048), second_ps);
+        assert!((bus.utilisation(7_757_575) - share).abs() < 1e-6, "the busier direction counts");
+    }
 }
 
 #[test]

@@ -283,6 +283,7 @@ pub fn ethernet(results: &Results) -> String {
         .number("Busy")
         .number("Paused")
         .number("Marked")
+        .number("Dropped")
         .number("Lost")
         .number("Headroom drops")
         .cap(HOST_ROWS, ALL_IN_JSON);
@@ -295,6 +296,7 @@ pub fn ethernet(results: &Results) -> String {
             Cell::share(way.utilisation, "load"),
             Cell::share(way.paused_fraction, "load"),
             Cell::count(way.marked_frames),
+            Cell::count(way.queue_drops),
             Cell::count(way.frames_lost),
             Cell::count(way.headroom_drops),
         ]);

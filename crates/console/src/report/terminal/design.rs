@@ -54,18 +54,22 @@ fn head(out: &mut String, report: &Report, width: usize) {
     let of_fabric = format!("{switches}{loops}");
     let of_fabric = of_fabric.strip_prefix(", ").unwrap_or(&of_fabric);
     let separator = if of_fabric.is_empty() { "" } else { ", " };
+    // A lab of Ethernet or InfiniBand only has no fabric, no HBAs and no zones to describe.
+    let has_other_planes = report.ethernet_links + report.infiniband_links > 0;
+    let is_without_fabric = report.switches + report.links + report.loops.len() == 0 && has_other_planes;
+    let (hbas, ports) = match is_without_fabric {
+        true => (String::new(), String::new()),
+        false => {
+            (format!(" with {}", plural(report.hbas, "HBA")), format!("{} and ", plural(report.storage_ports, "port")))
+        }
+    };
     let nodes = format!(
-        "Nodes    {of_fabric}{separator}{} with {}{machines}, {} with {} and {}",
+        "Nodes    {of_fabric}{separator}{}{hbas}{machines}, {} with {ports}{}",
         plural(report.hosts, "host"),
-        plural(report.hbas, "HBA"),
         plural(report.storage, "storage system"),
-        plural(report.storage_ports, "port"),
         plural(report.luns, "LUN")
     );
     out.push_str(&wrap(&nodes, width, 9));
-    // A lab of Ethernet or InfiniBand only has no fabric and no zones to describe.
-    let has_other_planes = report.ethernet_links + report.infiniband_links > 0;
-    let is_without_fabric = report.switches + report.links + report.loops.len() == 0 && has_other_planes;
     if !is_without_fabric {
         let to_nodes = report.links - report.isls;
         let _ = writeln!(out, "Links    {}: {to_nodes} to nodes, {}", report.links, plural(report.isls, "ISL"));

@@ -61,8 +61,8 @@ fn channels(out: &mut String, results: &Results, width: usize) {
         Column::right("requests"),
         Column::right("responses"),
         Column::right("limit waits").rank(1),
-        Column::right("written MB"),
-        Column::right("read MB"),
+        Column::right("to host MB"),
+        Column::right("from host MB"),
         Column::right("repetitions"),
         Column::right("logins").rank(2),
     ]);

@@ -1,6 +1,7 @@
 //! Validation of Ethernet: switches, links, and what hosts and storage send over them.
 
 use super::Problems;
+use super::distance::Distance;
 use crate::config::{
     Congestion, EthernetFault, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Fault,
     FaultKind, MAX_VLANS, PRIORITIES, Picos,
@@ -431,12 +432,6 @@ fn priorities(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// Rate and round-trip time of the shortest path between two interfaces.
-struct Route {
-    rate: EthernetRate,
-    round_trip: Picos,
-}
-
 /// Windows that are smaller than the bytes that a path holds.
 fn windows(lab: &Lab, problems: &mut Problems) {
     let mut reported = 0;
@@ -453,31 +448,44 @@ fn check_window(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, host: u16, storage:
     let pairs = paths.pairs(host, storage);
     let portals = paths.portals(storage);
     let (Some(&(own, portal)), Some(target)) = (pairs.first(), lab.live.iscsi.get(&storage)) else { return false };
-    let Some(route) = route(ways, paths, own, portals[usize::from(portal)]) else { return false };
+    let ends = [own, portals[usize::from(portal)]].map(|number| paths.interfaces[usize::from(number)].link);
+    let Some(distance) = distance_between(ways, ends) else { return false };
     let config = &lab.hosts[usize::from(host)];
-    // Both directions have the same rate, so the smaller window of the two is reported.
-    let to_host = config.iscsi.tcp.largest_window_bytes().min(target.tcp.largest_send_buffer_bytes());
-    let to_storage = target.tcp.largest_window_bytes().min(config.iscsi.tcp.largest_send_buffer_bytes());
-    let window = u64::from(to_host.min(to_storage));
-    let needed = route.round_trip.0 / route.rate.ps_per_byte();
     let sessions = u64::from(config.iscsi.sessions);
-    if window * sessions >= needed {
-        return false;
-    }
-    let per_s = (window * sessions) as f64 / route.round_trip.as_secs_f64() / 1e6;
+    // Both directions have the same rate, so the smaller values are reported.
+    let (own_tcp, far_tcp) = (&config.iscsi.tcp, &target.tcp);
+    let window = own_tcp.largest_window_bytes().min(far_tcp.largest_window_bytes());
+    let buffer = own_tcp.largest_send_buffer_bytes().min(far_tcp.largest_send_buffer_bytes());
+    let [window, buffer] = [window, buffer].map(u64::from);
+    let of_window = (window * sessions < distance.bytes()).then(|| distance.rate_of_window(window * sessions));
+    let of_buffer = (buffer * sessions < distance.buffer_bytes()).then(|| distance.rate_of_buffer(buffer * sessions));
+    let slower = |(of_buffer, of_window): (f64, f64)| of_buffer < of_window;
+    let (what, key, bytes, per_s) = match (of_window, of_buffer) {
+        (None, None) => return false,
+        (of_window, Some(rate)) if of_window.is_none_or(|of_window| slower((rate, of_window))) => {
+            ("send buffer", "iscsi.tcp.send_buffer", buffer, rate)
+        }
+        (Some(rate), _) => ("window", "iscsi.tcp.window", window, rate),
+        (None, Some(_)) => return false,
+    };
     problems.add(
         ProblemKind::SmallWindow,
-        Place::of(Section::Host, usize::from(host)).key("iscsi.tcp.window"),
+        Place::of(Section::Host, usize::from(host)).key(key),
         format!(
-            "between `{}` and `{}`, {} with a round trip of {} holds {needed} bytes, but the window of {window} bytes of {sessions} session{} fills it only to {per_s:.1} MB/s",
+            "between `{}` and `{}`, {} with a round trip of {} holds {} bytes, but the {what} of {bytes} bytes of {sessions} session{} fills it only to {per_s:.1} MB/s",
             config.name,
             name(lab, EthernetNode::Storage(storage)),
-            route.rate,
-            route.round_trip,
+            distance.rate,
+            distance.round_trip,
+            distance.bytes(),
             if sessions == 1 { "" } else { "s" },
         ),
-        match config.iscsi.tcp.window_scaling && target.tcp.window_scaling {
-            true => format!("set `window` and `send_buffer` in `iscsi.tcp` of both to {} bytes at least, or use more `sessions`", needed.div_ceil(sessions)),
+        match own_tcp.window_scaling && far_tcp.window_scaling {
+            true => format!(
+                "in `iscsi.tcp` of both, set `window` to {} bytes and `send_buffer` to {} bytes at least, or use more `sessions`",
+                distance.bytes().div_ceil(sessions),
+                distance.buffer_bytes().div_ceil(sessions)
+            ),
             false => "leave `window_scaling` in `iscsi.tcp` of both out, because no window exceeds 65535 bytes without it, or use more `sessions`".to_owned(),
         },
     );
@@ -539,14 +547,8 @@ fn search(neighbours: &BTreeMap<u16, Vec<(u16, usize)>>, (from, to): (u16, u16))
     Some(way)
 }
 
-fn route(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, from: u16, to: u16) -> Option<Route> {
-    let ends = [from, to].map(|number| paths.interfaces[usize::from(number)].link);
-    let (rate, round_trip) = route_between(ways, ends)?;
-    Some(Route { rate, round_trip })
-}
-
-/// Rate and round-trip time of the shortest path between two links of interfaces.
-pub(super) fn route_between(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -> Option<(EthernetRate, Picos)> {
+/// Returns the shortest path between two links of interfaces.
+pub(super) fn distance_between(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -> Option<Distance> {
     let way = ways.between(start, goal)?;
     let lab = ways.lab;
     let rate = way.iter().map(|link| lab.ethernet_links[*link].rate).min()?;
@@ -561,5 +563,5 @@ pub(super) fn route_between(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -> O
     let switches: BTreeSet<u16> =
         way.iter().flat_map(|link| lab.ethernet_links[*link].switches()).map(|(_, s)| s).collect();
     let latency = |switch: &u16| lab.ethernet_switches.get(usize::from(*switch)).map_or(0, |switch| switch.latency.0);
-    Some((rate, Picos(round_trip + 2 * switches.iter().map(latency).sum::<u64>())))
+    Some(Distance { rate, round_trip: Picos(round_trip + 2 * switches.iter().map(latency).sum::<u64>()) })
 }

@@ -5,7 +5,7 @@ use super::ethernet::comes_up;
 use super::lanes;
 use crate::config::{
     BLOCK_BYTES, Fault, FaultKind, InfinibandEnd, InfinibandFault, InfinibandNode, MAX_BLOCKS, MAX_DATA_LANES,
-    MAX_INFINIBAND_PORTS, MAX_LMC, MediumKind, PACKET_OVERHEAD_BYTES, SubnetRouting,
+    MAX_INFINIBAND_PORTS, MAX_LMC, MediumKind, PACKET_OVERHEAD_BYTES, PacketHold, Picos, SubnetRouting,
 };
 use crate::san::infiniband::infiniband_groups;
 use crate::san::{Lab, Place, ProblemKind, Section, SubnetGraph, SubnetRoutes};
@@ -323,10 +323,10 @@ fn credits(lab: &Lab, problems: &mut Problems) {
     let mtu = lab.infiniband.subnet.mtu;
     let mut reported = 0;
     for (number, link) in lab.infiniband.links.iter().enumerate() {
-        let needed = link.blocks_needed(mtu);
-        let Some(side) = [0, 1].into_iter().find(|side| u64::from(lab.infiniband_blocks(link, *side)) < needed) else {
-            continue;
-        };
+        let needed = [0, 1].map(|side| lab.infiniband_blocks_needed(link, side));
+        let is_short = |side: &usize| u64::from(lab.infiniband_blocks(link, *side)) < needed[*side];
+        let Some(side) = [0, 1].into_iter().filter(is_short).max_by_key(|side| needed[*side]) else { continue };
+        let (needed, held) = (needed[side], lab.infiniband_hold(link, side));
         reported += 1;
         if reported > MAX_FEW_CREDITS {
             return;
@@ -338,6 +338,13 @@ fn credits(lab: &Lab, problems: &mut Problems) {
         let packets = blocks / packet;
         let whole = needed.div_ceil(packet).max(1);
         let share = (100 * packets / whole).min(100);
+        let at_switch = match held {
+            PacketHold { latency: Picos::ZERO, whole: false } => String::new(),
+            PacketHold { latency, whole: false } => format!(", which the switch holds for {latency},"),
+            PacketHold { latency, whole: true } => {
+                format!(", which the switch stores whole and holds for {latency},")
+            }
+        };
         let remedy = match needed <= u64::from(MAX_BLOCKS) {
             true => format!("give the link `blocks = {needed}`, unless this is intended"),
             false => format!(
@@ -350,7 +357,7 @@ fn credits(lab: &Lab, problems: &mut Problems) {
             link_place(number).key("length"),
             format!(
                 "{blocks} blocks of 64 bytes at `{}` cannot keep the link `{}` busy: {} over {metres} m with packets \
-                 of {mtu} bytes needs {needed}, so one lane reaches about {share} % of the line",
+                 of {mtu} bytes{at_switch} needs {needed}, so one lane reaches about {share} % of the line",
                 lab.infiniband_node_name(link.ends[side].node),
                 link.name,
                 link.rate,

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod credits;
+mod distance;
 mod ethernet;
 mod ethernet_advice;
 mod fabric;

@@ -7,7 +7,7 @@ use sanloom_wire::iscsi::Head;
 /// Resource limits of one session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Depth of the command window.
+    /// Greatest depth of the command window; a target has its own depth below it.
     pub depth: u16,
     /// Maximum number of immediate commands in flight, in addition to the window.
     pub max_immediate: u16,
@@ -24,7 +24,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { depth: 128, max_immediate: 8, max_bytes: 64 << 20, recalls: false, streams: false }
+        Limits { depth: 1_024, max_immediate: 8, max_bytes: 64 << 20, recalls: false, streams: false }
     }
 }
 

@@ -31,10 +31,14 @@ use crate::iscsi::parameters::Parameters;
 use crate::iscsi::sequence::Order;
 use crate::scsi::{Device, IoTag, NexusId, Notice};
 use crate::time::Instant;
+
 use sanloom_wire::iscsi::code::{function, task_response};
 use sanloom_wire::iscsi::{Head, Header, RejectReason, ScsiCommand, TaskRequest};
 use sanloom_wire::scsi::transport_id::TransportId;
 use std::sync::Arc;
+
+/// Depth of the command window of a discovery session.
+const DISCOVERY_DEPTH: u16 = 128;
 
 /// Owner of the data segment that is arriving.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,7 +88,7 @@ impl Session {
         });
         let target = key.target.and_then(|target| node.targets.get(usize::from(target)));
         let ping = target.map_or(Some(PING), |target| target.ping);
-        let depth = target.map_or(limits.depth, |target| target.depth.min(limits.depth));
+        let depth = target.map_or(DISCOVERY_DEPTH, |target| target.depth).min(limits.depth);
         Session {
             key,
             cid,

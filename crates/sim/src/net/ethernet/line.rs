@@ -63,6 +63,17 @@ pub struct LineCount {
     pub pauses: u64,
     /// Frames marked when they entered a queue of the sender (ECN).
     pub marked: u64,
+    /// Frames that found no memory for a queue of the sender.
+    pub refused: u64,
+}
+
+/// Frames of lossless priorities that a line has brought to a switch for one of its ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Onward {
+    /// Bytes of these frames.
+    pub bytes: u64,
+    /// Sum of their bytes, each times the KiB that waited for the port before it.
+    pub behind: u64,
 }
 
 impl LineCount {
@@ -101,6 +112,8 @@ pub struct Line {
     /// True if the link is up.
     pub up: bool,
     pub(super) count: LineCount,
+    /// What the line has brought for each port of the switch at its end.
+    pub(super) onward: Vec<Onward>,
 }
 
 impl Line {
@@ -123,7 +136,13 @@ impl Line {
             watched: false,
             up: true,
             count: LineCount::default(),
+            onward: Vec::new(),
         }
+    }
+
+    /// Returns what the line has brought for a port of the switch at its end.
+    pub fn onward(&self, port: u16) -> Onward {
+        self.onward.get(usize::from(port)).copied().unwrap_or_default()
     }
 
     /// Returns the time on the line of `bytes`, in ps, rounded down.

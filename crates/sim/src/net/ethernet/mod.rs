@@ -35,7 +35,7 @@ mod routes;
 mod step;
 
 pub use ets::Ets;
-pub use line::{Line, LineCount, LineErrors, Station};
+pub use line::{Line, LineCount, LineErrors, Onward, Station};
 pub use memory::{Full, Group, Memory, MemoryPlan};
 pub use observe::{Observed, ObservedKind};
 pub use packet::{GAP_BYTES, PREAMBLE_BYTES, PRIORITIES, Packet, SHORTEST_BYTES};
@@ -241,10 +241,12 @@ impl EthernetPlane {
                 let mut line = Line::new(from, to, link.byte, link.propagation_ps, Ets::new(shares, longest));
                 line.reaction_ps = link.reaction_ps;
                 (line.obeys, line.pauses_link) = flow_control(&plan.switches, from, to);
-                if let Station::Switch { switch, .. } = to
-                    && plan.switches[usize::from(switch)].cut_through
-                {
-                    line.entry_bytes = PREAMBLE_BYTES + u64::from(SHORTEST_BYTES);
+                if let Station::Switch { switch, .. } = to {
+                    let switch = &plan.switches[usize::from(switch)];
+                    line.onward = vec![Onward::default(); switch.vlans.len()];
+                    if switch.cut_through {
+                        line.entry_bytes = PREAMBLE_BYTES + u64::from(SHORTEST_BYTES);
+                    }
                 }
                 lines.push(line);
             }

@@ -115,11 +115,16 @@ impl EthernetPlane {
         let line = &mut self.lines[number as usize];
         let priority = usize::from(packet.priority());
         let queued_bytes = line.egress.bytes(priority);
-        let stops =
-            state.memory.admit(usize::from(port), priority, packet.bytes, queued_bytes).map_err(|full| match full {
-                Full::Pool => PacketLoss::Congestion,
-                Full::Headroom => PacketLoss::Headroom,
-            })?;
+        let stops = match state.memory.admit(usize::from(port), priority, packet.bytes, queued_bytes) {
+            Ok(stops) => stops,
+            Err(full) => {
+                line.count.refused += 1;
+                return Err(match full {
+                    Full::Pool => PacketLoss::Congestion,
+                    Full::Headroom => PacketLoss::Headroom,
+                });
+            }
+        };
         if let Some(ecn) = state.plan.ecn[priority]
             && packet.is_ecn_capable()
             && marks(&ecn, queued_bytes, &mut self.dice[number as usize])
@@ -134,6 +139,11 @@ impl EthernetPlane {
             ready_ps = ready_ps.max((tail_ps + state.plan.latency_ps).saturating_sub(time_ps));
         }
         line.egress.push(Queued { packet, ready_ps, ingress: port });
+        let is_lossless = state.memory.is_lossless(priority);
+        if is_lossless && let Some(onward) = self.lines[ingress as usize].onward.get_mut(usize::from(out)) {
+            onward.bytes += u64::from(packet.bytes);
+            onward.behind += u64::from(packet.bytes) * (queued_bytes >> 10);
+        }
         if stops {
             self.announce(events, ingress, 1 << priority);
         }

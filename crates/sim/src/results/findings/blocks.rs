@@ -63,14 +63,13 @@ pub(super) fn stalls(results: &Results) -> Vec<Finding> {
 /// Links that wait for credit because of their length.
 pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let lab = &view.world.lab;
-    let mtu = lab.infiniband.subnet.mtu;
     let waiting = directions(results).filter(|(.., way)| way.credit_wait_fraction >= WAITS);
-    let finding = |(number, _, link, way): (usize, usize, &InfinibandLinkResult, &InfinibandDirection)| {
+    let finding = |(number, from, link, way): (usize, usize, &InfinibandLinkResult, &InfinibandDirection)| {
         let config = &lab.infiniband.links[number];
-        let needed = config.blocks_needed(mtu);
+        let needed = lab.infiniband_blocks_needed(config, 1 - from);
         is_too_long(needed, way).then(|| Finding {
             kind: FindingKind::Bottleneck,
-            title: format!("{} has too few blocks for its length", link.name),
+            title: format!("{} has too few blocks for its length and its switch", link.name),
             detail: format!(
                 "{needed} blocks of 64 bytes keep the line busy over {} m; {} has {} and {} waited for credit {} of the \
                  time, with the line {} busy",

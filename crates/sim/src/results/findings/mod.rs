@@ -6,6 +6,7 @@ mod credits;
 mod fabric;
 mod lanes;
 mod limits;
+mod pause_spreading;
 mod pauses;
 mod slow_drain;
 mod stalls;
@@ -30,7 +31,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(lanes::spreading(view, results));
     found.extend(pauses::mismatches(view));
     found.extend(pauses::headroom(results));
-    found.extend(pauses::spreading(view, results));
+    found.extend(pause_spreading::spreading(view, results));
     found.extend(pauses::saturated(results));
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));

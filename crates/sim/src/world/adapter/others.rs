@@ -1,19 +1,17 @@
 //! Interfaces of iSCSI and SRP of a storage system, on the buses and the processor of its adapters.
 
 use super::Adapters;
-use crate::host::{Arrival, Interface, Interrupts, RaisedInterrupt};
+use crate::host::{Arrival, Bus, Direction, Interface, Interrupts, RaisedInterrupt};
 
 impl Adapters {
     /// Moves bytes between an interface and the memory. Returns the end of the transfer in ps;
-    /// without a bus, now. Interfaces of IP are divided among several buses in turn. Channel
-    /// adapters of SRP are on the last bus.
-    pub fn transfer(&mut self, now_ps: u64, interface: Interface, bytes: u64) -> u64 {
-        let bus = match (interface, self.buses.len()) {
-            (_, 0) => return now_ps,
-            (Interface::Ip(number), buses) => usize::from(number) % buses,
-            (Interface::Srp(_), buses) => buses - 1,
-        };
-        self.buses[bus].occupy(now_ps, bytes)
+    /// without a bus, now.
+    pub fn transfer(&mut self, now_ps: u64, interface: Interface, direction: Direction, bytes: u64) -> u64 {
+        let Some(config) = &self.bus_config else { return now_ps };
+        let (Interface::Ip(number) | Interface::Srp(number)) = interface;
+        // Interfaces of IPoIB have numbers behind those of Ethernet.
+        let bus = usize::from(Bus::index_of(config, number)) % self.buses.len();
+        self.buses[bus].occupy(now_ps, direction, bytes)
     }
 
     /// Adds a frame or an information unit that has arrived. Returns `None` without interrupts: the

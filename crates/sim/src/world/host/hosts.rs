@@ -2,7 +2,7 @@
 
 use super::windows::Windows;
 use super::{HostNode, Job, TcpOrders};
-use crate::host::FrameWindow;
+use crate::host::{Direction, FrameWindow};
 use crate::net::FrameRef;
 use crate::stats::Series;
 use crate::workload::Request;
@@ -189,7 +189,7 @@ impl Hosts {
         frame: FrameRef,
     ) -> bool {
         let Owner::Host { host, hba } = env.nports.node(nport).owner else { return false };
-        let Some(done_ps) = self.occupy_bus(env, plane, frame.len_bytes()) else { return false };
+        let Some(done_ps) = self.occupy_bus(env, plane, Direction::Receive, frame.len_bytes()) else { return false };
         let node = &mut self.nodes[usize::from(host)];
         let slot = node.dma.insert(plane, frame);
         node.plan(done_ps, Job::DmaIn(hba, slot));
@@ -200,9 +200,9 @@ impl Hosts {
     /// Reserves the bus behind an N_Port for a frame. Returns the end of the transfer, or `None` if
     /// there is no bus.
     #[inline]
-    fn occupy_bus(&mut self, env: &Env<'_>, plane: u16, bytes: u16) -> Option<u64> {
+    fn occupy_bus(&mut self, env: &Env<'_>, plane: u16, direction: Direction, bytes: u16) -> Option<u64> {
         match env.nports.node(plane).owner {
-            Owner::Host { host, hba } => self.nodes[usize::from(host)].occupy_bus(env.net.now(), hba, bytes),
+            Owner::Host { host, hba } => self.nodes[usize::from(host)].occupy_bus(env.net.now(), hba, direction, bytes),
             Owner::Storage { .. } => None,
         }
     }
@@ -304,7 +304,7 @@ impl Hosts {
 /// Sends a frame of write data, over the bus if the HBA is behind one. Call [`Hosts::arm`] after
 /// the last one.
 pub(in crate::world) fn transmit_frame(hosts: &mut Hosts, env: &mut Env<'_>, host: u16, plane: u16, frame: FrameRef) {
-    let Some(done_ps) = hosts.occupy_bus(env, plane, frame.len_bytes()) else {
+    let Some(done_ps) = hosts.occupy_bus(env, plane, Direction::Send, frame.len_bytes()) else {
         return env.net.send_frame(plane, frame);
     };
     let node = &mut hosts.nodes[usize::from(host)];

@@ -21,7 +21,7 @@ pub(super) use paths::{PathTest, lun_owner_changed};
 pub(super) use tcp::{TcpOrders, TcpPort, charge as charge_tcp, charge_completion, event as tcp_event};
 
 use super::path::Paths;
-use crate::host::{Bus, CommandId, Cpu, Device, FifoServer, Interrupts, IoQueue, Member, Work};
+use crate::host::{Bus, CommandId, Cpu, Device, Direction, FifoServer, Interrupts, IoQueue, Member, Work};
 use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Series, Summary};
 use crate::workload::{RequestOp, Stream};
@@ -70,7 +70,7 @@ pub struct HostNode {
     /// True if commands and their data cost the processor nothing but interrupts.
     is_free: bool,
     /// Number of the first adapter of SRP; those of iSCSI are between it and the HBAs.
-    first_srp: u16,
+    pub first_srp: u16,
     /// True if the data of a completed command take time of a driver.
     has_data_cost: bool,
     /// Number of the first adapter of iSCSI over InfiniBand; those on Ethernet are before it.
@@ -354,7 +354,8 @@ impl HostNode {
         let interrupts = (0..hbas as u16)
             .map(|hba| Interrupts::new(config.interrupt, hba))
             .chain(own.map(|port| Interrupts::new(None, port)));
-        let buses = config.bus.map_or(0, |bus| hbas.div_ceil(usize::from(bus.shared_by.max(1))));
+        // Adapters of IPoIB are those of SRP.
+        let adapters = plan.ethernet_ports.max(plan.tcp_ports - plan.ethernet_ports).max(plan.srp_ports);
         HostNode {
             nports: plan.nports,
             queue: IoQueue::new(&config.queue),
@@ -363,7 +364,7 @@ impl HostNode {
             interrupts: interrupts.collect(),
             hba_processors: vec![FifoServer::default(); hbas],
             iscsi_hbas: BTreeMap::new(),
-            buses: config.bus.iter().flat_map(|bus| std::iter::repeat_n(Bus::new(bus), buses)).collect(),
+            buses: Bus::of_node(config.bus.as_ref(), adapters.max(hbas as u16)),
             paths: plan.paths,
             measured: HostMeasure {
                 latency: LatencyHistogram::with_digits(plan.digits),
@@ -450,10 +451,19 @@ impl HostNode {
 
     /// Reserves the bus for a frame. Returns the end of the transfer, or `None` if there is no bus.
     #[inline]
-    pub fn occupy_bus(&mut self, now: u64, hba: u16, bytes: u16) -> Option<u64> {
+    pub fn occupy_bus(&mut self, now: u64, hba: u16, direction: Direction, bytes: u16) -> Option<u64> {
         let config = self.bus_config.as_ref()?;
         let bus = self.buses.get_mut(usize::from(Bus::index_of(config, hba)))?;
-        Some(bus.occupy(now, u64::from(bytes)))
+        Some(bus.occupy(now, direction, u64::from(bytes)))
+    }
+
+    /// Moves bytes between the memory and an Ethernet interface or a channel adapter, counted from
+    /// 0. Returns the end of the transfer in ps; without a bus, now.
+    pub fn transfer(&mut self, now_ps: u64, adapter: u16, direction: Direction, bytes: u64) -> u64 {
+        let Some(config) = &self.bus_config else { return now_ps };
+        // Interfaces of IPoIB have numbers behind those of Ethernet.
+        let bus = usize::from(Bus::index_of(config, adapter)) % self.buses.len();
+        self.buses[bus].occupy(now_ps, direction, bytes)
     }
 
     /// Returns whether this virtual machine has logged out permanently.

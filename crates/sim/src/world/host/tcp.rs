@@ -44,11 +44,7 @@ pub(in crate::world) struct TcpOrders {
 /// Charges the bus and the processor of a host for frames of TCP at an interface. Returns the end
 /// of this work in ps. The processor handles the frames of a batch while the bus moves others.
 pub(in crate::world) fn charge(node: &mut HostNode, now_ps: u64, interface: u16, load: Load) -> u64 {
-    let moved_ps = match node.buses.len() {
-        0 => now_ps,
-        // Interfaces are divided among the buses in turn.
-        buses => node.buses[usize::from(interface) % buses].occupy(now_ps, load.bytes),
-    };
+    let moved_ps = node.transfer(now_ps, interface, load.direction, load.bytes);
     charge_processor(node, now_ps, interface, load).max(moved_ps)
 }
 
@@ -58,10 +54,10 @@ fn charge_processor(node: &mut HostNode, now_ps: u64, interface: u16, load: Load
     }
     let cost = node.cpu.config().tcp;
     let (units, received, sent) = units_of(node, load);
-    let kib_ps = |time: Picos| per_kib(time, load.bytes).0;
+    let kib_ps = |time: Picos| per_kib(time, load.payload).0;
     let parts = match load.direction {
         Direction::Receive => [
-            (Work::Interrupt, cost.interrupt.0),
+            (Work::Interrupt, if load.interrupts { cost.interrupt.0 } else { 0 }),
             (Work::Segments, units * received.0),
             (Work::Copy, kib_ps(cost.copy_received)),
             (Work::Checksum, kib_ps(cost.checksum)),
@@ -89,10 +85,10 @@ fn units_of(node: &HostNode, load: Load) -> (u64, Picos, Picos) {
     let config = node.cpu.config();
     let tcp = (config.tcp.per_segment_received, config.tcp.per_segment_sent);
     if !load.is_ipoib {
-        return (config.tcp.units(load.frames, load.bytes), tcp.0, tcp.1);
+        return (config.tcp.units(load.segments, load.payload), tcp.0, tcp.1);
     }
     let (received, sent) = config.ipoib.map_or(tcp, |cost| (cost.per_packet_received, cost.per_packet_sent));
-    (load.frames.into(), received, sent)
+    (load.segments.into(), received, sent)
 }
 
 /// Charges the processor of a host for the completion of a response of SRP at an adapter. Returns

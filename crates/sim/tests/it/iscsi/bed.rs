@@ -49,7 +49,7 @@ impl Around for Medium {
         if matches!(owner, Machine::Storage(_)) || self.frame_ps == 0 {
             return now_ps;
         }
-        self.free_ps = self.free_ps.max(now_ps) + self.frame_ps * u64::from(load.frames);
+        self.free_ps = self.free_ps.max(now_ps) + self.frame_ps * u64::from(load.segments);
         self.free_ps
     }
 }

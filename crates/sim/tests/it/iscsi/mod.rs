@@ -3,4 +3,5 @@
 mod bed;
 mod faults;
 mod machines;
+mod receive;
 mod world;

@@ -238,3 +238,18 @@ depth = 4
     let [first, second] = [back[0].read_bytes as f64, back[1].read_bytes as f64];
     assert!((first / second - 1.0).abs() < 0.02, "{first} and {second}");
 }
+
+#[test]
+fn the_command_window_has_the_depth_of_the_lab_file() {
+    for depth in [16, 128, 512] {
+        let more = format!("iscsi = {{ queue_depth = {depth} }}");
+        let workload = format!("size = \"4KiB\"\ndepth = {depth}");
+        let text = lab(1, "10GbE", 1_500, &more, &workload)
+            .replace("queue_depth = 64\n", &format!("queue_depth = {depth}\n"))
+            .replace("rate = \"1M/s\"", "service_time = \"10ms\"\nservers = 1024")
+            .replace("portals = \"192.0.2.1:3260\",", &format!("portals = \"192.0.2.1:3260\", queue_depth = {depth},"));
+        let found = labs::run(&labs::lab(&text)).totals.io.iops;
+        let expected = f64::from(depth) / 10e-3;
+        assert!((found / expected - 1.0).abs() < 0.05, "{depth} commands in 10 ms: {found} in a second");
+    }
+}
