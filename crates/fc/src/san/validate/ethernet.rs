@@ -457,16 +457,13 @@ fn check_window(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, host: u16, storage:
     let window = own_tcp.largest_window_bytes().min(far_tcp.largest_window_bytes());
     let buffer = own_tcp.largest_send_buffer_bytes().min(far_tcp.largest_send_buffer_bytes());
     let [window, buffer] = [window, buffer].map(u64::from);
-    let of_window = (window * sessions < distance.bytes()).then(|| distance.rate_of_window(window * sessions));
-    let of_buffer = (buffer * sessions < distance.buffer_bytes()).then(|| distance.rate_of_buffer(buffer * sessions));
-    let slower = |(of_buffer, of_window): (f64, f64)| of_buffer < of_window;
-    let (what, key, bytes, per_s) = match (of_window, of_buffer) {
-        (None, None) => return false,
-        (of_window, Some(rate)) if of_window.is_none_or(|of_window| slower((rate, of_window))) => {
-            ("send buffer", "iscsi.tcp.send_buffer", buffer, rate)
-        }
-        (Some(rate), _) => ("window", "iscsi.tcp.window", window, rate),
-        (None, Some(_)) => return false,
+    let short_of = |bytes: u64, needed: u64| bytes * sessions < needed;
+    let (what, key, bytes, per_s) = if short_of(window, distance.bytes()) && window <= buffer {
+        ("window", "iscsi.tcp.window", window, distance.rate_of_window(window * sessions))
+    } else if short_of(buffer, distance.buffer_bytes()) {
+        ("send buffer", "iscsi.tcp.send_buffer", buffer, distance.rate_of_buffer(buffer * sessions))
+    } else {
+        return false;
     };
     problems.add(
         ProblemKind::SmallWindow,
