@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod chassis;
 mod isls;
+mod trunks;
 
 /// VSAN number of switches that have none.
 pub(super) const NO_VSAN: u16 = 0;
@@ -41,13 +42,13 @@ pub(super) struct Switch {
     pub fabric: usize,
 }
 
-/// A link between switches.
+/// A link between switches, or a trunk.
 #[derive(Clone, Debug)]
 pub(super) struct Isl {
-    pub ends: [(usize, Option<u16>); 2],
+    pub switches: [usize; 2],
+    /// Ports of each line at both ends, where an input tells them. Several lines are a trunk.
+    pub lines: Vec<[Option<u16>; 2]>,
     pub gfc: Option<u32>,
-    /// Links of one trunk.
-    pub width: u32,
 }
 
 /// Everything but the zones.

@@ -7,3 +7,4 @@ mod models;
 mod round_trip;
 mod samples;
 mod sessions;
+mod trunks;
