@@ -74,8 +74,14 @@ fn aliases<'a>(database: &ZoneDatabase, lists: &'a Lists) -> Aliases<'a> {
     lists.aliases.iter().map(|(name, members)| (name, (device(name), members))).collect()
 }
 
-/// Returns the commands that turn `before` into `after`.
-pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase, vsan: u16, is_enhanced: bool) -> String {
+/// Returns the commands that turn `before` into `after`. With `keeps_in_force` they activate nothing.
+pub(super) fn commands(
+    before: &ZoneDatabase,
+    after: &ZoneDatabase,
+    vsan: u16,
+    is_enhanced: bool,
+    keeps_in_force: bool,
+) -> String {
     let (from, to) = (lists(before), lists(after));
     let mut script = Script { text: String::new(), vsan };
     // The configuration in force may be another one than that of the part.
@@ -142,6 +148,7 @@ pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase, vsan: u16, i
         return script.text;
     }
     match (enabled(after), enabled(before)) {
+        _ if keeps_in_force => {}
         (Some(name), _) => script.line(format_args!("zoneset activate name {name} vsan {vsan}")),
         (None, Some(name)) => script.line(format_args!("no zoneset activate name {name} vsan {vsan}")),
         (None, None) => {}

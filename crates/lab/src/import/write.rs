@@ -331,6 +331,9 @@ impl Writer<'_> {
             if let Some(name) = &output.export_name {
                 text.push_str(&format!("export_name = {}\n", quote(name)));
             }
+            if output.only_in_force {
+                text.push_str("only_in_force = true\n");
+            }
             if section == "zone" && name.starts_with("QOSH") {
                 text.push_str("priority = \"high\"\n");
             }

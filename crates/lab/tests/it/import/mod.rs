@@ -2,6 +2,7 @@
 
 mod fabrics;
 mod foreign;
+mod in_force;
 mod large;
 mod models;
 mod round_trip;

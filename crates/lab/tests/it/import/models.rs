@@ -63,6 +63,16 @@ impl Model for Fos {
 }
 
 impl Fos {
+    /// Members of the zones of the configuration that is enabled, with aliases replaced.
+    pub fn in_force(&self) -> BTreeSet<Set> {
+        let Some((_, zones, _)) = self.enabled.as_ref().map(|name| &self.objects[name]) else { return BTreeSet::new() };
+        let expand = |member: &String| match self.objects.get(member) {
+            Some((_, members, _)) => members.clone(),
+            None => Set::from([member.clone()]),
+        };
+        zones.iter().map(|zone| self.objects[zone].1.iter().flat_map(expand).collect()).collect()
+    }
+
     fn command(&mut self, line: &str) {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         let quoted: Vec<&str> = rest.split('"').skip(1).step_by(2).collect();
