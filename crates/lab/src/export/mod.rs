@@ -110,6 +110,14 @@ pub fn zone_commands(
 /// # Errors
 /// Everything that the dialect cannot express.
 pub fn script(dialect: Dialect, old: &SwitchZones, new: &SwitchZones) -> Result<Script, Vec<Inexpressible>> {
+    let (mut old, mut new) = (old.clone(), new.clone());
+    let mut notes = Vec::new();
+    if let Dialect::NxOs { .. } = dialect {
+        notes.extend(nxos::one_alias_per_port(&mut old.database, None));
+        let new_notes = nxos::one_alias_per_port(&mut new.database, Some(&old.database));
+        notes.extend(new_notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+    }
+    let (old, new) = (&old, &new);
     let (before, after) = (&old.database, &new.database);
     let mut problems: Vec<Inexpressible> = Vec::new();
     for database in [before, after] {
@@ -136,7 +144,6 @@ pub fn script(dialect: Dialect, old: &SwitchZones, new: &SwitchZones) -> Result<
             nxos::commands(from, &to.zones.database, vsan, is_enhanced, to.keeps_in_force)
         }
     };
-    let mut notes = Vec::new();
     let there = drift::reachable(old, new, "the change", &mut notes);
     if let Some(name) = enabled(after).filter(|_| there.has_copies) {
         return Err(vec![Inexpressible {

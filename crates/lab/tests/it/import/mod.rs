@@ -5,6 +5,7 @@ mod foreign;
 mod in_force;
 mod large;
 mod models;
+mod nx_export;
 mod round_trip;
 mod samples;
 mod sessions;

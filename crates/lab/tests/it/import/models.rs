@@ -166,6 +166,13 @@ fn nx_text(member: &ZoneMember) -> String {
     }
 }
 
+impl Nx {
+    /// Members of an object, if there is one.
+    pub fn members(&self, kind: &str, name: &str) -> Option<&Set> {
+        self.objects.get(&(kind.to_owned(), name.to_owned()))
+    }
+}
+
 impl Model for Nx {
     fn of(database: &ZoneDatabase) -> Nx {
         let mut nx = Nx {
@@ -207,7 +214,7 @@ impl Model for Nx {
         for line in script.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
-                ["configure", "terminal"] | ["end"] | ["copy", ..] | ["zone", "commit", "vsan", "20"] => {}
+                ["!", ..] | ["configure", "terminal"] | ["end"] | ["copy", ..] | ["zone", "commit", "vsan", "20"] => {}
                 ["device-alias", "database" | "commit"] | ["no", "zone", "smart-zoning", ..] => object = None,
                 ["zone", "smart-zoning", "enable", "vsan", "20"] => {}
                 ["device-alias", "name", name, "pwwn", port] => {
