@@ -119,6 +119,7 @@ pub(super) fn sighting(at: At, name: Option<String>, os: Option<Os>) -> Sighting
         domain_line: None,
         is_gateway: false,
         interfaces: BTreeMap::new(),
+        address: None,
     }
 }
 

@@ -18,12 +18,18 @@ pub(super) const NO_VSAN: u16 = 0;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chassis {
     pub name: String,
+    /// Names in the inputs.
+    pub called: BTreeSet<String>,
+    /// IP addresses of its management interfaces.
+    pub addresses: BTreeSet<String>,
     pub os: Option<Os>,
     pub wwn: Option<u64>,
     /// Numbers of interfaces by name (NX-OS).
     pub numbers: BTreeMap<String, u16>,
     /// Domains by VSAN.
     pub domains: BTreeMap<u16, (u8, At)>,
+    /// Priorities in the selection of the principal switch by VSAN.
+    pub priorities: BTreeMap<u16, u8>,
     /// An output of the switch itself is among the inputs.
     pub is_seen: bool,
     /// Number of ports, if an input lists all.

@@ -172,17 +172,27 @@ impl Reader<'_> {
     }
 
     /// The switch that a port belongs to: ports share six bytes of the name of their switch.
-    fn switch_of(&self, port_name: Option<u64>) -> usize {
+    fn switch_of(&mut self, port_name: Option<u64>, at: At) -> usize {
         let Some(port_name) = port_name else { return self.seen };
         let of = |seen: &super::facts::Sighting| {
             seen.at.file == self.file && seen.wwn.is_some_and(|name| tail(name) == tail(port_name))
         };
-        self.facts.sightings.iter().position(of).unwrap_or(self.seen)
+        if let Some(seen) = self.facts.sightings.iter().position(of) {
+            return seen;
+        }
+        if self.facts.sightings[self.seen].wwn.is_some() {
+            return self.seen;
+        }
+        // The switch itself is in another file, which tells its name.
+        let mut new = sighting(at, None, Some(Os::FabricOs));
+        new.wwn = Some(0x1000_0000_0000_0000 | tail(port_name));
+        self.facts.sightings.push(new);
+        self.facts.sightings.len() - 1
     }
 
     fn port(&mut self, value: &Value) {
         let at = self.at(value);
-        let seen = self.switch_of(value.text("wwn").and_then(wwn));
+        let seen = self.switch_of(value.text("wwn").and_then(wwn), at);
         // `0/5` on a switch with one slot is port 5; elsewhere the index tells it.
         let slot_port = value.text("name").and_then(|name| name.split_once('/'));
         let port = slot_port.filter(|(slot, _)| *slot == "0").and_then(|(_, port)| port.parse().ok());
@@ -224,6 +234,7 @@ impl Reader<'_> {
                 peer_port: peer_port.map(PortRef::Number),
                 peer_wwn: node.or(neighbours.first().copied()),
                 peer_name: peer_name.map(str::to_owned),
+                peer_address: None,
                 peer_domain: None,
                 gfc,
                 master: None,

@@ -28,14 +28,17 @@ pub(super) fn lab(sources: &[&str], plan: &Plan, zones: &Zones, notes: &mut Vec<
     writer.text
 }
 
-/// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise.
-pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> String {
+/// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise. Returns the lab,
+/// and whether it is valid.
+pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> (String, bool) {
     // Only the whole lab is checked, because a check of a large lab takes seconds.
     if let Some(full) = crate::extended(text, workloads) {
-        return formatted(full);
+        return (formatted(full), true);
     }
+    let mut is_valid = true;
     // The workloads, or the lab without them, are not valid.
     if let Err(diagnostics) = crate::load("lab.toml", text, &[]) {
+        is_valid = false;
         for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
             notes.push(Note {
                 kind: NoteKind::Conflict,
@@ -46,7 +49,7 @@ pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> String {
             });
         }
     }
-    formatted(text.to_owned())
+    (formatted(text.to_owned()), is_valid)
 }
 
 /// Most workloads that an imported lab gets.
@@ -168,10 +171,11 @@ impl Writer<'_> {
                 let needed = own.last().map_or(0, |last| last.saturating_add(1));
                 self.line(format!("ports = {}", ports.max(needed).saturating_add(open).max(1)));
             }
-            match chassis.os {
-                Some(Os::FabricOs) => self.line("fabric = { cost = \"brocade\" }"),
-                Some(Os::NxOs) => self.line("fabric = { cost = \"cisco\" }"),
-                None => {}
+            let cost = chassis.os.map(|os| if os == Os::NxOs { "cost = \"cisco\"" } else { "cost = \"brocade\"" });
+            let priority = chassis.priorities.get(&switch.vsan).map(|priority| format!("priority = {priority}"));
+            let fabric: Vec<String> = cost.map(str::to_owned).into_iter().chain(priority).collect();
+            if !fabric.is_empty() {
+                self.line(format!("fabric = {{ {} }}", fabric.join(", ")));
             }
             self.line("");
         }

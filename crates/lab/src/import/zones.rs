@@ -273,6 +273,9 @@ impl Merger<'_> {
     /// Adds the database of a fabric. Returns its configuration in force.
     fn add(&mut self, fabric: &Fabric, node_names: &BTreeSet<u64>) -> Option<(String, At)> {
         let mut defined = fabric.defined.clone();
+        if fabric.os == Some(Os::NxOs) {
+            self.device_aliases_of_aliases(&mut defined);
+        }
         let mut active = Active::new();
         let enabled = self.in_force(fabric, &mut defined, &mut active);
         let shared = |vsan: u16| self.plan.switches.iter().any(|switch| switch.is_shared && switch.vsan == vsan);
@@ -299,6 +302,28 @@ impl Merger<'_> {
             note(self.facts, self.notes, NoteKind::Unplaced, &[at], name, reason, remedy);
         }
         Some((new?, at))
+    }
+
+    /// Replaces device aliases among the members of aliases, because those of a lab have none.
+    fn device_aliases_of_aliases(&mut self, defined: &mut Objects) {
+        let known = defined.aliases.clone();
+        for (name, alias) in &mut defined.aliases {
+            let is_name = |member: &String| member != name && known.contains_key(member);
+            if !alias.members.iter().any(is_name) {
+                continue;
+            }
+            let names: Vec<String> = alias.members.iter().filter(|member| is_name(member)).cloned().collect();
+            let ports = |member: &String| match known.get(member).filter(|_| is_name(member)) {
+                Some(device) => device.members.clone(),
+                None => vec![member.clone()],
+            };
+            alias.members = alias.members.iter().flat_map(ports).collect();
+            let mut seen = BTreeSet::new();
+            alias.members.retain(|member| seen.insert(member.clone()));
+            let reason = format!("has the device alias {}; the lab has its port name instead", names.join(", "));
+            let (text, remedy) = (format!("alias {name}"), "an alias of a lab contains no other one");
+            note(self.facts, self.notes, NoteKind::Decision, &[alias.at], text, reason, remedy);
+        }
     }
 
     /// Compares the zones in force with their definitions. Where they differ, adds those in force

@@ -6,6 +6,8 @@ mod in_force;
 mod large;
 mod models;
 mod nx_export;
+mod nxos;
+mod rest_files;
 mod round_trip;
 mod samples;
 mod sessions;

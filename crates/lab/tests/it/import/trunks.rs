@@ -5,7 +5,7 @@ use sanloom_lab::import::{Choices, Imported, NoteKind, Source, import};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A trunk as its pairs of ports: `swA:8-swB:9`.
-type Trunk = BTreeSet<String>;
+pub type Trunk = BTreeSet<String>;
 
 pub fn run(files: &[(&str, String)]) -> Imported {
     let source = |(name, text): &(&str, String)| Source { name: (*name).to_owned(), text: text.clone() };
@@ -13,7 +13,7 @@ pub fn run(files: &[(&str, String)]) -> Imported {
 }
 
 /// Trunks and single links between switches of the lab, each as its pairs of ports.
-fn trunks(lab: &str) -> BTreeSet<Trunk> {
+pub fn trunks(lab: &str) -> BTreeSet<Trunk> {
     let lab = sanloom_lab::load("lab.toml", lab, &[]).unwrap_or_else(|e| panic!("{e}\n{lab}")).lab;
     let end = |link: &Link, end: usize| match link.ends[end].node {
         Node::Switch(switch) => Some(format!("{}:{}", lab.switches[usize::from(switch)].name, link.ends[end].port)),
