@@ -394,6 +394,7 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
             let seen = reader.seen;
             reader.facts.domains.push((at, seen, vsan, domain));
         }
+        ["fcdomain", "distribute"] => return Fate::Ignored(OTHER),
         ["fcdomain", "fcid", "database"] => return Fate::Ignored("persistent addresses"),
         ["zone" | "zoneset", "distribute" | "merge-control" | "gs" | "confirm-commit" | "convert", ..]
         | ["zoneset", "overwrite-control", ..]

@@ -105,11 +105,20 @@ fn sightings_with_ports(facts: &Facts) -> BTreeSet<usize> {
     ports.chain(logins).chain(trunks).chain(interfaces).chain(domains).collect()
 }
 
-/// Name of a file without folder and ending.
+/// Name of a file without folder and ending, or with its folder if another file has the same name.
 fn stem(facts: &Facts, at: At) -> String {
-    let name = facts.files.get(at.file as usize).map_or("", String::as_str);
-    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    name.split('.').next().unwrap_or(name).to_owned()
+    fn parts(path: &str) -> (&str, Option<&str>) {
+        let mut parts = path.rsplit(['/', '\\']);
+        let name = parts.next().unwrap_or(path);
+        (name.split('.').next().unwrap_or(name), parts.next().filter(|folder| !folder.is_empty()))
+    }
+    let path = facts.files.get(at.file as usize).map_or("", String::as_str);
+    let (name, folder) = parts(path);
+    let is_shared = facts.files.iter().any(|other| other != path && parts(other).0 == name);
+    match folder.filter(|_| is_shared) {
+        Some(folder) => format!("{folder}-{name}"),
+        None => name.to_owned(),
+    }
 }
 
 /// Chassis by name and by world-wide name.
@@ -265,6 +274,10 @@ fn set_domain(facts: &Facts, plan: &mut Plan, chassis: usize, vsan: u16, domain:
         Some((other, first)) if *other != domain => {
             let reason = format!("has domain {other} in one input and {domain} in another; domain {other} is kept");
             let (places, text) = ([*first, at], found.name.clone());
+            // Every row about a neighbour repeats its domain.
+            if notes.iter().any(|note| note.text == text && note.reason == reason) {
+                return;
+            }
             note(facts, notes, NoteKind::Conflict, &places, text, reason, "import outputs of one point in time");
         }
         Some(_) => {}

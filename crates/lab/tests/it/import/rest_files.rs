@@ -24,7 +24,8 @@ fn ports(index: usize) -> String {
          \"neighbor\":{{\"wwn\":[\"10:00:02:5a:00:00:0{number}:01\"]}}}},\
          {{\"name\":\"0/{link}\",\"wwn\":\"20:0{link}:{own}\",\"port-type\":7,\"operational-status\":2,\
          \"index\":{link},\"speed\":16000000000,\"neighbor\":{{\"wwn\":[\"20:0{peer}:{}\"]}},\
-         \"neighbor-node-wwn\":\"{far}\",\"neighbor-slot-port\":\"0/{peer}\"}}]}}}}",
+         \"neighbor-node-wwn\":\"{far}\",\"neighbor-slot-port\":\"0/{peer}\"}},\
+         {{\"name\":\"0/7\",\"port-type\":17,\"operational-status\":3,\"index\":7}}]}}}}",
         &far[6..]
     )
 }
@@ -61,6 +62,7 @@ fn files_of_one_switch_are_joined_by_its_world_wide_name() {
         assert!(imported.is_valid);
         assert_eq!(names(&imported), BTreeSet::from(["sw1".to_owned(), "sw2".to_owned()]), "{}", imported.lab);
         assert_eq!(trunks(&imported.lab), link(), "{}", imported.lab);
+        assert_eq!(imported.lab.matches("\nports = 8\n").count(), 2, "{}", imported.lab);
         let bad: Vec<_> = imported.account.notes.iter().filter(|note| note.kind <= NoteKind::Unplaced).collect();
         assert!(bad.is_empty(), "{bad:?}");
     }
@@ -70,9 +72,20 @@ fn files_of_one_switch_are_joined_by_its_world_wide_name() {
 }
 
 #[test]
+fn lists_of_ports_of_two_switches_in_one_file_are_two_switches() {
+    let imported = run(&[("all.json", ports(0) + &ports(1))]);
+    assert_eq!(names(&imported).len(), 2, "{}", imported.lab);
+    assert_eq!(imported.lab.matches("\nports = 8\n").count(), 2, "{}", imported.lab);
+    let imported = run(&[("all.json", ports(0) + &switch(0) + &ports(1) + &switch(1))]);
+    assert_eq!(names(&imported), BTreeSet::from(["sw1".to_owned(), "sw2".to_owned()]), "{}", imported.lab);
+    assert_eq!(imported.lab.matches("\nports = 8\n").count(), 2, "{}", imported.lab);
+}
+
+#[test]
 fn files_of_the_same_name_in_two_folders_are_two_switches() {
     let imported = run(&[("sw1/fibrechannel.json", ports(0)), ("sw2/fibrechannel.json", ports(1))]);
-    assert_eq!(names(&imported).len(), 2, "{}", imported.lab);
+    let wanted = ["sw1-fibrechannel", "sw2-fibrechannel"].map(str::to_owned);
+    assert_eq!(names(&imported), BTreeSet::from(wanted), "{}", imported.lab);
     assert_eq!(trunks(&imported.lab).len(), 1, "{}", imported.lab);
     // Outputs of commands without any name or world-wide name, too.
     let row = |number: u8| {
