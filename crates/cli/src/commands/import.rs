@@ -52,7 +52,8 @@ fn parse_node(text: &str) -> Result<(String, Vec<Wwpn>), String> {
 /// Imports the files.
 ///
 /// # Errors
-/// If a file cannot be read or written, if the lab does not pass its own check, or under `--strict`.
+/// If a file cannot be read or written, if the lab does not pass its own check, or under
+/// `--strict`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--output", args.output.as_deref())])?;
     // A link to a device or pipe is written in place, as the device itself.

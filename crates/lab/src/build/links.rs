@@ -131,7 +131,8 @@ fn may_trunk(link: &Element<'_>, ends: [End; 2], nodes: [&Vec<Where<'_>>; 3], si
     false
 }
 
-/// Adds the links of one table. With `bundle`, all of them between the same two nodes are one trunk.
+/// Adds the links of one table. With `bundle`, all of them between the same two nodes are one
+/// trunk.
 fn draft<'d>(
     element: &Rc<Element<'d>>,
     is_isl: bool,

@@ -14,7 +14,7 @@ pub struct SwitchZones {
 }
 
 impl SwitchZones {
-    /// Whether enabling the configuration in force would fail, or change the zones in force.
+    /// True if enabling the configuration in force would fail, or change the zones in force.
     fn has_drifted(&self) -> bool {
         let Some(effective) = &self.database.effective else { return false };
         let name = &effective.name;

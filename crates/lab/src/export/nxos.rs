@@ -69,8 +69,8 @@ impl Script {
     }
 }
 
-/// Keeps one alias of each port: NX-OS has one device alias for a port name. `known` is the database
-/// whose choice is taken. Returns a remark on each alias that the switches do not get.
+/// Keeps one alias of each port: NX-OS has one device alias for a port name. `known` is the
+/// database whose choice is taken. Returns a remark on each alias that the switches do not get.
 pub(super) fn one_alias_per_port(database: &mut ZoneDatabase, known: Option<&ZoneDatabase>) -> Vec<String> {
     let mut kept: BTreeMap<ZoneMember, String> = BTreeMap::new();
     let all = database.defined.aliases.iter().filter(|(_, members)| is_device(members));
@@ -130,7 +130,8 @@ fn aliases<'a>(database: &ZoneDatabase, lists: &'a Lists) -> Aliases<'a> {
     lists.aliases.iter().map(|(name, members)| (name, (device(name), members))).collect()
 }
 
-/// Returns the commands that turn `before` into `after`. With `keeps_in_force` they activate nothing.
+/// Returns the commands that turn `before` into `after`. With `keeps_in_force` they activate
+/// nothing.
 pub(super) fn commands(
     before: &ZoneDatabase,
     after: &ZoneDatabase,

@@ -102,7 +102,8 @@ pub(super) enum Fate {
     Decoration,
     /// Recognised and without use; all lines of a file with one topic share a note.
     Ignored(&'static str),
-    /// Recognised, and without counterpart in a lab; all lines of a file with one topic share a note.
+    /// Recognised, and without counterpart in a lab; all lines of a file with one topic share a
+    /// note.
     Inexpressible(&'static str),
     /// Not recognised; adjacent lines share a note.
     Unknown,

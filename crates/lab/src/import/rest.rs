@@ -174,8 +174,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the switch of a list of ports that all share six bytes of their names. In a file without
-    /// `fibrechannel-switch` it has only its world-wide name; another file may then tell the rest.
+    /// Finds the switch of a list of ports that all share six bytes of their names. In a file
+    /// without `fibrechannel-switch` it has only its world-wide name; another file may then tell
+    /// the rest.
     fn identify(&mut self, ports: &Value) {
         let at = self.at(ports);
         let names: BTreeSet<u64> = ports.items().filter_map(|port| port.text("wwn").and_then(wwn)).map(tail).collect();

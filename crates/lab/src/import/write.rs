@@ -28,8 +28,8 @@ pub(super) fn lab(sources: &[&str], plan: &Plan, zones: &Zones, notes: &mut Vec<
     writer.text
 }
 
-/// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise. Returns the lab,
-/// and whether it is valid.
+/// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise. Returns the
+/// lab, and true if it is valid.
 pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> (String, bool) {
     // Only the whole lab is checked, because a check of a large lab takes seconds.
     if let Some(full) = crate::extended(text, workloads) {

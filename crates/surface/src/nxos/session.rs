@@ -167,8 +167,8 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
-    /// Device aliases of a database: the aliases of one port name each. A port has one device alias, so
-    /// its further aliases are fcaliases.
+    /// Device aliases of a database: the aliases of one port name each. A port has one device
+    /// alias, so its further aliases are fcaliases.
     pub fn aliases_of(&self, vsan: u16, database: &Database) -> BTreeMap<String, String> {
         let fcaliases = self.nx.vsan(vsan).fcaliases;
         let mut ports = BTreeSet::new();

@@ -37,7 +37,8 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
                 };
                 let reason = "names no switch, so the switch has the name of the file";
                 note(facts, notes, NoteKind::Decision, &[at], name.clone(), reason, remedy);
-                // Files of the same name in two folders are of two switches. No name has such a byte.
+                // Files of the same name in two folders are of two switches. No name of a
+                // switch has such a byte.
                 (name, format!("\0{}", facts.files.get(sighting.at.file as usize).map_or("", String::as_str)))
             }
         };
@@ -240,8 +241,8 @@ fn by_number(facts: &Facts, plan: &Plan, trunk: &Trunk) -> Option<usize> {
         let domain = plan.chassis[*i].domains.get(&vsan).map(|(domain, _)| *domain);
         domain.is_some() && domain == trunk.peer_domain
     };
-    // Another fabric may use the same VSAN and domain: a switch with a name must list a link to this
-    // one. Its domain is then that of this switch.
+    // Another fabric may use the same VSAN and domain, so a switch with a name must list a link to
+    // this one, by the domain of this one.
     let own_domain = own.and_then(|own| Some(plan.chassis[own].domains.get(&vsan)?.0));
     let lists_own = |i: &usize| {
         let mut links = facts.trunks.iter().filter(|other| plan.chassis_of[other.seen] == Some(*i));
@@ -262,7 +263,7 @@ fn label(name: &str) -> &str {
     }
 }
 
-/// Whether two names are of one host, where one of them may lack the DNS domain.
+/// True if two names are of one host, where one of them may lack the DNS domain.
 fn is_same_host(a: &str, b: &str) -> bool {
     let is_short = |name: &str| label(name).len() == name.len();
     a.eq_ignore_ascii_case(b) || (is_short(a) || is_short(b)) && label(a).eq_ignore_ascii_case(label(b))

@@ -105,7 +105,8 @@ proptest! {
             effective: Some(Arc::new(sanloom_fc::zoning::EffectiveZones { name: name.clone(), zones: zones_in_force })),
             ..active.clone()
         }));
-        // Each configuration of the switch can be enabled, and the undo brings back what was in force.
+        // Each configuration of the switch can be enabled, and the undo brings back the zones that
+        // were in force.
         for config in defined.defined.configs.keys() {
             let after = zones(Dialect::FabricOs, &lab, Some(config));
             runs(&before, &after, &script(Dialect::FabricOs, &before, &after).unwrap());
