@@ -8,8 +8,8 @@ use sanloom_console::outputs::{Sets, is_stdout};
 use sanloom_console::report::file;
 use sanloom_fc::config::MergeRules;
 use sanloom_fc::san::Lab;
-use sanloom_fc::zoning::ZoneDatabase;
-use sanloom_lab::export::{self, Dialect, ExportNames, Inexpressible};
+use sanloom_fc::zoning::{ObjectKind, ZoneDatabase};
+use sanloom_lab::export::{self, Dialect, ExportNames, Inexpressible, SwitchZones};
 use sanloom_lab::import::ALL_FABRICS;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -105,9 +105,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let new = export::on_switches(dialect, &new, &after.export_names).map_err(refused)?;
     let old = match &before {
         Some(lab) => export::on_switches(dialect, &old, &lab.export_names).map_err(refused)?,
-        None => old,
+        None => SwitchZones { database: old, is_undefined: false },
     };
-    let script = export::zone_commands(dialect, &old, &new).map_err(refused)?;
+    let script = export::script(dialect, &old, &new).map_err(refused)?;
+    script.notes.iter().for_each(|note| output::note(note));
     if script.commands.is_empty() {
         output::note("the zones are the same; there is nothing to do");
     }
@@ -203,8 +204,20 @@ fn whole(fabric: Option<u16>, lab: &Lab) -> ZoneDatabase {
 /// The part of the zones of a lab that the commands are about. `new`: that part of the lab that the
 /// commands lead to, if `lab` is the one that they begin with.
 fn part(args: &Zones, fabric: Option<u16>, lab: &Loaded, new: Option<&ZoneDatabase>) -> Result<ZoneDatabase, Failure> {
-    let Loaded { path, lab, .. } = lab;
+    let Loaded { path, lab, export_names } = lab;
     let database = whole(fabric, lab);
+    let real = |config: &String| {
+        let key = (ObjectKind::Config, config.clone());
+        let is_undefined = export_names.only_in_force.contains(&key);
+        export_names.names.get(&key).filter(|real| is_undefined && database.defined.configs.contains_key(*real))
+    };
+    if let Some(real) = args.config.as_ref().and_then(real) {
+        let config = args.config.as_deref().unwrap_or_default();
+        return Err(Failure::usage(format_args!(
+            "`{config}` stands for the zones in force of `{real}`, and is no configuration of the switches; name \
+             `{real}` with --config"
+        )));
+    }
     let configs: Vec<&str> = database.defined.configs.keys().map(String::as_str).collect();
     if let Some(config) = &args.config {
         if let Some(new) = new {

@@ -52,7 +52,8 @@ fn parse_node(text: &str) -> Result<(String, Vec<Wwpn>), String> {
 /// Imports the files.
 ///
 /// # Errors
-/// If a file cannot be read or written, or under `--strict`.
+/// If a file cannot be read or written, if the lab does not pass its own check, or under
+/// `--strict`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--output", args.output.as_deref())])?;
     // A link to a device or pipe is written in place, as the device itself.
@@ -84,6 +85,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(path) if !is_stdout(Some(path)) => output::written(file::write_text(path, &imported.lab))?,
         None if args.json.is_stdout() => {}
         _ => output::print(&imported.lab)?,
+    }
+    if !imported.is_valid {
+        output::note("the lab does not pass its own check; correct the inputs or the lab as the notes on it say");
+        return Err(Failure::expectation());
     }
     let is_bad = |note: &Note| matches!(note.kind, NoteKind::Conflict | NoteKind::Unplaced);
     match args.strict && imported.account.notes.iter().any(is_bad) {

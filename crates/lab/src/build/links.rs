@@ -12,6 +12,7 @@ use crate::units;
 use crate::value::{Value, cut};
 use sanloom_fc::config::{LineRate, Link, LinkEnd, Node, Switch};
 use sanloom_fc::san::{Lab, MAX_LINKS};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Code of ranges whose lengths do not match.
@@ -130,7 +131,8 @@ fn may_trunk(link: &Element<'_>, ends: [End; 2], nodes: [&Vec<Where<'_>>; 3], si
     false
 }
 
-/// Adds the links of one table.
+/// Adds the links of one table. With `bundle`, all of them between the same two nodes are one
+/// trunk.
 fn draft<'d>(
     element: &Rc<Element<'d>>,
     is_isl: bool,
@@ -157,6 +159,17 @@ fn draft<'d>(
         };
         ends[side] = expanded.iter().map(|name| ports::end(name, names, wanted, accept, origin, sink)).collect();
     }
+    let bundle = element.flag("bundle");
+    let have_ports = ends.iter().all(|ends| ends.iter().flatten().any(|end| end.port.is_some()));
+    if bundle && have_ports && ends[0].len() != ends[1].len() {
+        sink.error(
+            RANGE_MISMATCH,
+            &origins[1],
+            format!("a trunk cannot join {} ports in `from` to {} in `to`", ends[0].len(), ends[1].len()),
+            "list as many ports at both ends; they are paired in order",
+        );
+        return;
+    }
     let spread = element.choice("spread", schema::SPREADS).unwrap_or(Spread::Blocks);
     let Some(pairs) = pair(ends[0].len(), ends[1].len(), spread) else {
         sink.error(
@@ -168,23 +181,27 @@ fn draft<'d>(
         return;
     };
     let count: usize = element.integer("count").unwrap_or(1);
-    let bundle = element.flag("bundle");
     let total = pairs.len() * count;
     let own = own_names(element, total, budget, sink);
+    // Trunk numbers of this table by pair of nodes.
+    let mut trunks: BTreeMap<[Node; 2], u16> = BTreeMap::new();
     for (i, (a, b)) in pairs.into_iter().enumerate() {
-        if bundle {
-            *bundles = bundles.saturating_add(1);
-        }
+        let (Some(a), Some(b)) = (ends[0][a], ends[1][b]) else {
+            continue;
+        };
+        let trunk = bundle.then(|| {
+            *trunks.entry([a.node.min(b.node), a.node.max(b.node)]).or_insert_with(|| {
+                *bundles = bundles.saturating_add(1);
+                *bundles
+            })
+        });
         for k in 0..count {
-            let (Some(a), Some(b)) = (ends[0][a], ends[1][b]) else {
-                continue;
-            };
             drafts.push(Draft {
                 name: own.as_ref().and_then(|names| names.get(i * count + k).cloned()),
                 ends: [a, b],
                 origins: origins.clone(),
                 element: element.clone(),
-                bundle: bundle.then_some(*bundles),
+                bundle: trunk,
                 is_isl,
             });
             if drafts.len() > MAX_LINKS {

@@ -97,7 +97,13 @@ pub(super) fn build<'d>(
     let other = |(key, element): (&(ObjectKind, String), &Rc<Element<'_>>)| {
         Some((key.clone(), element.text("export_name")?.to_owned()))
     };
-    let export_names = written.iter().filter_map(other).collect();
+    let is_only_in_force = |((kind, _), element): &(&(ObjectKind, String), &Rc<Element<'_>>)| {
+        *kind != ObjectKind::Alias && element.flag("only_in_force")
+    };
+    let export_names = ExportNames {
+        names: written.iter().filter_map(other).collect(),
+        only_in_force: written.iter().filter(is_only_in_force).map(|(key, _)| key.clone()).collect(),
+    };
     ZonesOfFile { places, findings, export_names }
 }
 

@@ -118,8 +118,8 @@ impl Script {
     }
 }
 
-/// Returns the commands that turn `before` into `after`.
-pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase) -> String {
+/// Returns the commands that turn `before` into `after`. With `keeps_in_force` they enable nothing.
+pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase, keeps_in_force: bool) -> String {
     let (mut from, to) = (lists(before), lists(after));
     let mut script = Script { text: String::new(), enabled: enabled(before).map(str::to_owned) };
     clear_the_way(&mut from, &to, &mut script);
@@ -163,6 +163,7 @@ pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase) -> String {
         return script.text;
     }
     match enabled(after) {
+        Some(_) if keeps_in_force => script.line(format_args!("cfgsave{ANSWER}")),
         // Enabling saves, too.
         Some(name) => script.enable(name),
         None => {

@@ -4,6 +4,7 @@
 //! that undoes it. Scripts add before they remove, so that no object is empty in between; objects
 //! that change their kind are removed first.
 
+mod drift;
 mod fos;
 mod names;
 mod nxos;
@@ -11,11 +12,13 @@ mod part;
 #[cfg(test)]
 mod part_tests;
 
+pub use drift::SwitchZones;
 pub(crate) use names::is_name_on_switches;
 pub use names::{ExportNames, on_switches};
 pub use part::{in_force, of_virtual_fabric, only_config, with_shared};
 
-use sanloom_fc::config::ZoneDefault;
+use drift::Reached;
+use sanloom_fc::config::{ZoneDefault, ZoneMember};
 use sanloom_fc::zoning::{AliasMembers, DefinedZones, MemberRef, ZoneDatabase, ZoneDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -70,6 +73,8 @@ pub struct Script {
     pub commands: String,
     /// Commands that undo it.
     pub undo: String,
+    /// Remarks on both for the user.
+    pub notes: Vec<String>,
 }
 
 /// Something that the commands of a dialect cannot express.
@@ -96,6 +101,24 @@ pub fn zone_commands(
     before: &ZoneDatabase,
     after: &ZoneDatabase,
 ) -> Result<Script, Vec<Inexpressible>> {
+    let zones = |database: &ZoneDatabase| SwitchZones { database: database.clone(), is_undefined: false };
+    script(dialect, &zones(before), &zones(after))
+}
+
+/// Returns the commands that turn the zones of switches `old` into `new`.
+///
+/// # Errors
+/// Everything that the dialect cannot express.
+pub fn script(dialect: Dialect, old: &SwitchZones, new: &SwitchZones) -> Result<Script, Vec<Inexpressible>> {
+    let (mut old, mut new) = (old.clone(), new.clone());
+    let mut notes = Vec::new();
+    if let Dialect::NxOs { .. } = dialect {
+        notes.extend(nxos::one_alias_per_port(&mut old.database, None));
+        let new_notes = nxos::one_alias_per_port(&mut new.database, Some(&old.database));
+        notes.extend(new_notes.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+    }
+    let (old, new) = (&old, &new);
+    let (before, after) = (&old.database, &new.database);
     let mut problems: Vec<Inexpressible> = Vec::new();
     for database in [before, after] {
         let found = match dialect {
@@ -115,11 +138,23 @@ pub fn zone_commands(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let commands = |from: &ZoneDatabase, to: &ZoneDatabase| match dialect {
-        Dialect::FabricOs => fos::commands(from, to),
-        Dialect::NxOs { vsan, is_enhanced } => nxos::commands(from, to, vsan, is_enhanced),
+    let commands = |from: &ZoneDatabase, to: &Reached| match dialect {
+        Dialect::FabricOs => fos::commands(from, &to.zones.database, to.keeps_in_force),
+        Dialect::NxOs { vsan, is_enhanced } => {
+            nxos::commands(from, &to.zones.database, vsan, is_enhanced, to.keeps_in_force)
+        }
     };
-    Ok(Script { commands: commands(before, after), undo: commands(after, before) })
+    let there = drift::reachable(old, new, "the change", &mut notes);
+    if let Some(name) = enabled(after).filter(|_| there.has_copies) {
+        return Err(vec![Inexpressible {
+            object: format!("configuration {name}"),
+            reason: "is to be in force with other zones than it is defined with, which no command can do".to_owned(),
+            remedy: "enable its definition: set `effective` in [zoning] to the configuration without `only_in_force`"
+                .to_owned(),
+        }]);
+    }
+    let back = drift::reachable(&there.zones, old, "the undo", &mut notes);
+    Ok(Script { commands: commands(before, &there), undo: commands(&there.zones.database, &back), notes })
 }
 
 /// Objects of a database as lists of texts, in the notation of a dialect.
@@ -164,9 +199,10 @@ fn enabled(database: &ZoneDatabase) -> Option<&str> {
 
 /// True if the zones in force differ, although the configuration has the same name.
 fn effective_differs(before: &ZoneDatabase, after: &ZoneDatabase) -> bool {
-    let set = |database: &ZoneDatabase| {
-        let zones = database.effective.as_ref().map(|effective| effective.zones.clone()).unwrap_or_default();
-        zones.into_iter().map(|zone| format!("{zone:?}")).collect::<BTreeSet<_>>()
+    let sorted = |list: &[ZoneMember]| list.iter().copied().collect::<BTreeSet<_>>();
+    let set = |database: &ZoneDatabase| -> BTreeSet<_> {
+        let zones = database.effective.iter().flat_map(|effective| &effective.zones);
+        zones.map(|zone| (zone.name.clone(), sorted(&zone.members), sorted(&zone.principals))).collect()
     };
     enabled(before) != enabled(after) || set(before) != set(after)
 }

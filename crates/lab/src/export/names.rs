@@ -1,9 +1,9 @@
 //! Names of zone objects on the switches, where the lab has other ones.
 
-use super::{Dialect, Inexpressible};
+use super::{Dialect, Inexpressible, SwitchZones};
 use sanloom_fc::zoning::ZoneDefinition;
 use sanloom_fc::zoning::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, ObjectKind, ZoneDatabase};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Returns whether zone objects of switches can have the name: 1 to 64 characters without space,
@@ -13,20 +13,49 @@ pub(crate) fn is_name_on_switches(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.chars().all(is_part)
 }
 
-/// Names that objects have on the switches, by kind and name in the lab (`export_name`).
-pub type ExportNames = BTreeMap<(ObjectKind, String), String>;
+/// Objects that are on the switches in another way than in the lab.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ExportNames {
+    /// Names on the switches, by kind and name in the lab (`export_name`).
+    pub names: BTreeMap<(ObjectKind, String), String>,
+    /// Zones and configurations that are in force on the switches, but not defined there
+    /// (`only_in_force`).
+    pub only_in_force: BTreeSet<(ObjectKind, String)>,
+}
 
-/// Returns the database with the names that its objects have on the switches.
+/// Definitions without those of objects that are only in force.
+fn with_definitions(defined: &DefinedZones, export: &ExportNames) -> Result<DefinedZones, Vec<Inexpressible>> {
+    let is_defined = |kind: ObjectKind, name: &String| !export.only_in_force.contains(&(kind, name.clone()));
+    let mut own = defined.clone();
+    own.configs.retain(|name, _| is_defined(ObjectKind::Config, name));
+    own.zones.retain(|name, _| is_defined(ObjectKind::Zone, name));
+    let users = own.configs.iter().flat_map(|(config, zones)| zones.iter().map(move |zone| (config, zone)));
+    let wrong = users.filter(|(_, zone)| defined.zones.contains_key(*zone) && !own.zones.contains_key(*zone));
+    let problems: Vec<Inexpressible> = wrong
+        .map(|(config, zone)| Inexpressible {
+            object: format!("configuration {config}"),
+            reason: format!("has the zone `{zone}`, which is in force on the switches, but not defined there"),
+            remedy: "remove `only_in_force` and `export_name` from the zone, so that the commands create it".to_owned(),
+        })
+        .collect();
+    if problems.is_empty() { Ok(own) } else { Err(problems) }
+}
+
+/// Returns the database with the names that its objects have on the switches, and without the
+/// definitions that the switches do not have. The zones in force may then differ from the
+/// definition of their configuration.
 ///
 /// # Errors
 /// Two objects of the database have the same name there. Fabric OS has one name space for aliases,
-/// zones and configurations; NX-OS has one for each kind.
+/// zones and configurations; NX-OS has one for each kind. Or a configuration has a zone that is
+/// only in force.
 pub fn on_switches(
     dialect: Dialect,
     database: &ZoneDatabase,
-    names: &ExportNames,
-) -> Result<ZoneDatabase, Vec<Inexpressible>> {
-    let defined = &database.defined;
+    export: &ExportNames,
+) -> Result<SwitchZones, Vec<Inexpressible>> {
+    let names = &export.names;
+    let defined = &with_definitions(&database.defined, export)?;
     let mut taken: BTreeMap<(Option<ObjectKind>, String), String> = BTreeMap::new();
     let mut problems = Vec::new();
     let mut own = |kind: ObjectKind, name: &String| -> String {
@@ -82,5 +111,9 @@ pub fn on_switches(
         own.zones.iter_mut().for_each(|zone| zone.name = of(&zones, ObjectKind::Zone, &zone.name));
         Arc::new(own)
     });
-    Ok(ZoneDatabase { defined: Arc::new(renamed), effective, default_zone: database.default_zone })
+    let is_marked = |name: &String| export.only_in_force.contains(&(ObjectKind::Config, name.clone()));
+    let is_marked = database.effective.as_ref().is_some_and(|effective| is_marked(&effective.name));
+    let is_undefined = is_marked && effective.as_ref().is_some_and(|own| !renamed.configs.contains_key(&own.name));
+    let database = ZoneDatabase { defined: Arc::new(renamed), effective, default_zone: database.default_zone };
+    Ok(SwitchZones { database, is_undefined })
 }

@@ -3,8 +3,10 @@
 use super::{Lists, Members, effective_differs, enabled, missing};
 use sanloom_fc::config::{ZoneDefault, ZoneMember};
 use sanloom_fc::zoning::{AliasMembers, MemberRef, ZoneDatabase};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::Arc;
 
 fn text(member: &ZoneMember) -> String {
     match member {
@@ -67,6 +69,60 @@ impl Script {
     }
 }
 
+/// Keeps one alias of each port: NX-OS has one device alias for a port name. `known` is the
+/// database whose choice is taken. Returns a remark on each alias that the switches do not get.
+pub(super) fn one_alias_per_port(database: &mut ZoneDatabase, known: Option<&ZoneDatabase>) -> Vec<String> {
+    let mut kept: BTreeMap<ZoneMember, String> = BTreeMap::new();
+    let all = database.defined.aliases.iter().filter(|(_, members)| is_device(members));
+    for (name, members) in all {
+        let is_known = known.is_some_and(|known| known.defined.aliases.get(name) == Some(members));
+        match kept.entry(members[0]) {
+            Entry::Vacant(entry) => _ = entry.insert(name.clone()),
+            // The first one, unless only a later one is there already.
+            Entry::Occupied(mut entry) => {
+                let first = known.and_then(|known| known.defined.aliases.get(entry.get()));
+                if is_known && first != Some(members) {
+                    entry.insert(name.clone());
+                }
+            }
+        }
+    }
+    let is_left_out = |name: &String, members: &AliasMembers| is_device(members) && kept[&members[0]] != *name;
+    let defined = &database.defined;
+    let left_out: BTreeMap<String, String> = defined
+        .aliases
+        .iter()
+        .filter(|(name, members)| is_left_out(name, members))
+        .map(|(name, members)| (name.clone(), kept[&members[0]].clone()))
+        .collect();
+    if left_out.is_empty() {
+        return Vec::new();
+    }
+    let mut defined = (**defined).clone();
+    defined.aliases.retain(|name, _| !left_out.contains_key(name));
+    for zone in defined.zones.values_mut() {
+        for list in [&mut zone.members, &mut zone.principals] {
+            for member in list.iter_mut() {
+                if let MemberRef::Alias(name) = member
+                    && let Some(other) = left_out.get(name)
+                {
+                    *name = other.clone();
+                }
+            }
+            let mut seen = BTreeSet::new();
+            list.retain(|member| seen.insert(member.to_string()));
+        }
+    }
+    database.defined = Arc::new(defined);
+    let remark = |(name, other): (&String, &String)| {
+        format!(
+            "alias {name} is another name for the port of {other}; NX-OS has one device alias for a port, so zones \
+             name {other}"
+        )
+    };
+    left_out.iter().map(remark).collect()
+}
+
 type Aliases<'a> = BTreeMap<&'a String, (bool, &'a Vec<String>)>;
 
 fn aliases<'a>(database: &ZoneDatabase, lists: &'a Lists) -> Aliases<'a> {
@@ -74,8 +130,15 @@ fn aliases<'a>(database: &ZoneDatabase, lists: &'a Lists) -> Aliases<'a> {
     lists.aliases.iter().map(|(name, members)| (name, (device(name), members))).collect()
 }
 
-/// Returns the commands that turn `before` into `after`.
-pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase, vsan: u16, is_enhanced: bool) -> String {
+/// Returns the commands that turn `before` into `after`. With `keeps_in_force` they activate
+/// nothing.
+pub(super) fn commands(
+    before: &ZoneDatabase,
+    after: &ZoneDatabase,
+    vsan: u16,
+    is_enhanced: bool,
+    keeps_in_force: bool,
+) -> String {
     let (from, to) = (lists(before), lists(after));
     let mut script = Script { text: String::new(), vsan };
     // The configuration in force may be another one than that of the part.
@@ -96,17 +159,27 @@ pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase, vsan: u16, i
     let none = Members::default();
     for (name, zone) in &to.zones {
         let known = from.zones.get(name).unwrap_or(&none);
-        // A member whose role changes is removed before it is added.
         let (add, remove) = (missing(&zone.members, &known.members), missing(&known.members, &zone.members));
         let base = |member: &str| {
             let roles = [" target", " init", " both"];
             roles.iter().find_map(|role| member.strip_suffix(role)).unwrap_or(member).to_owned()
         };
-        let moved: Vec<&str> =
-            remove.iter().copied().filter(|old| add.iter().any(|new| base(new) == base(old))).collect();
-        let gone: Vec<&str> = remove.iter().copied().filter(|old| !moved.contains(old)).collect();
-        script.edit("zone", name, &[], &moved);
-        script.edit("zone", name, &add, &gone);
+        let old_of: BTreeMap<String, &str> = remove.iter().map(|old| (base(old), *old)).collect();
+        let (moved, new): (Vec<&str>, Vec<&str>) = add.iter().partition(|new| old_of.contains_key(&base(new)));
+        let is_gone = |old: &&str| !moved.iter().any(|new| base(new) == base(old));
+        let gone: Vec<&str> = remove.iter().copied().filter(is_gone).collect();
+        script.edit("zone", name, &new, &[]);
+        // A zone has a member once, so a member whose role changes cannot be added before it is
+        // removed. One at a time, so that the zone keeps its other members.
+        if !moved.is_empty() {
+            script.line("! Roles change: each member is removed and added again before the next one");
+            script.line(format_args!("zone name {name} vsan {vsan}"));
+        }
+        for member in moved {
+            script.line(format_args!("  no member {}", old_of[&base(member)]));
+            script.line(format_args!("  member {member}"));
+        }
+        script.edit("zone", name, &[], &gone);
     }
     for (name, zones) in &to.configs {
         let known = from.configs.get(name).map_or(&[][..], Vec::as_slice);
@@ -142,6 +215,7 @@ pub(super) fn commands(before: &ZoneDatabase, after: &ZoneDatabase, vsan: u16, i
         return script.text;
     }
     match (enabled(after), enabled(before)) {
+        _ if keeps_in_force => {}
         (Some(name), _) => script.line(format_args!("zoneset activate name {name} vsan {vsan}")),
         (None, Some(name)) => script.line(format_args!("no zoneset activate name {name} vsan {vsan}")),
         (None, None) => {}

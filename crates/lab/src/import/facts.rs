@@ -32,6 +32,8 @@ pub(super) struct Sighting {
     pub is_gateway: bool,
     /// Speeds and modes of interfaces (NX-OS), by name.
     pub interfaces: BTreeMap<String, Interface>,
+    /// Address of the management interface (NX-OS).
+    pub address: Option<String>,
 }
 
 /// An interface of NX-OS.
@@ -105,6 +107,8 @@ pub(super) struct Trunk {
     pub peer_port: Option<PortRef>,
     pub peer_wwn: Option<u64>,
     pub peer_name: Option<String>,
+    /// IP address of the neighbour (NX-OS).
+    pub peer_address: Option<String>,
     pub peer_domain: Option<u8>,
     pub gfc: Option<u32>,
     /// Port of the same switch whose trunk the link belongs to.
@@ -211,6 +215,8 @@ pub(super) struct Facts {
     pub zones: Vec<ZoneBase>,
     /// Domains that the configuration of a switch fixes, by sighting and VSAN (NX-OS).
     pub domains: Vec<(At, usize, u16, u8)>,
+    /// Priorities in the selection of the principal switch, by sighting and VSAN (NX-OS).
+    pub priorities: Vec<(usize, u16, u8)>,
     /// VSANs that the configuration of a switch creates (NX-OS), by sighting.
     pub vsans: Vec<(usize, u16)>,
     /// Device aliases of a whole switch (NX-OS), by sighting.

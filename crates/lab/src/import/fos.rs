@@ -1,4 +1,4 @@
-//! Fabric OS: `switchshow`, `islshow` and `fabricshow`.
+//! Fabric OS: `switchshow`, `islshow`, `trunkshow` and `fabricshow`.
 
 use super::facts::{Login, Member, Os, PortRef, SwitchPort, Trunk, speed, wwn};
 use super::lines::{Reader, Section};
@@ -62,8 +62,12 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         reader.begin(Section::FabricShow, "fabricshow");
         return Some(Fate::Decoration);
     }
-    // A row of `islshow` has a form of its own.
-    let (head, _) = text.split_once("->")?;
+    // Rows of `islshow` and `trunkshow` have forms of their own.
+    let (head, rest) = text.split_once("->")?;
+    if rest.contains(" deskew ") {
+        reader.begin(Section::TrunkShow, "trunkshow");
+        return Some(trunk_line(reader, text));
+    }
     let is_row = head
         .split_once(':')
         .is_some_and(|(number, port)| number.trim().parse::<u32>().is_ok() && port.trim().parse::<u32>().is_ok());
@@ -196,6 +200,7 @@ fn trunk(reader: &mut Reader<'_>, number: u16, gfc: Option<u32>, text: &str) -> 
         peer_port: None,
         peer_wwn,
         peer_name,
+        peer_address: None,
         peer_domain: None,
         gfc,
         master: master.filter(|port| *port != number),
@@ -236,10 +241,58 @@ pub(super) fn isl_line(reader: &mut Reader<'_>, text: &str) -> Fate {
         peer_port: Some(PortRef::Number(peer)),
         peer_wwn: Some(peer_wwn),
         peer_name: name,
+        peer_address: None,
         peer_domain: domain,
         gfc: value("sp:").and_then(speed),
         master: None,
         width,
+    });
+    Fate::Used
+}
+
+/// Reads a line of `trunkshow`: the first port of a trunk behind its number, and the others below
+/// it.
+pub(super) fn trunk_line(reader: &mut Reader<'_>, text: &str) -> Fate {
+    if text.starts_with("No trunking links") {
+        return Fate::Used;
+    }
+    let Some((head, rest)) = text.split_once("->") else {
+        return match ["Tx:", "Rx:", "Tx+Rx:"].iter().any(|rate| text.starts_with(rate)) {
+            true => Fate::Ignored("port rates"),
+            false => Fate::Unknown,
+        };
+    };
+    let number = |text: &str| text.trim().parse::<u16>().ok().filter(|n| *n < u16::MAX);
+    let (is_first, local) = head.split_once(':').map_or((false, head), |(_, port)| (true, port));
+    let mut words = rest.split_whitespace();
+    let (local, peer) = (number(local), words.next().and_then(number));
+    let peer_wwn = words.next().and_then(wwn);
+    let peer_domain = words.next().and_then(|word| word.parse().ok()).filter(|domain| (1..=239).contains(domain));
+    let (Some(local), Some(peer), Some(peer_wwn)) = (local, peer, peer_wwn) else {
+        if is_first {
+            reader.trunk = None;
+        }
+        return Fate::bad("is no row of trunkshow", "complete the line");
+    };
+    if is_first {
+        reader.trunk = Some(local);
+    }
+    let Some(first) = reader.trunk else {
+        return Fate::bad("belongs to no trunk that can be read", "complete the row of its master");
+    };
+    reader.facts.trunks.push(Trunk {
+        at: reader.at(),
+        seen: reader.seen,
+        vsan: None,
+        port: PortRef::Number(local),
+        peer_port: Some(PortRef::Number(peer)),
+        peer_wwn: Some(peer_wwn),
+        peer_name: None,
+        peer_address: None,
+        peer_domain,
+        gfc: None,
+        master: Some(first).filter(|first| *first != local),
+        width: 1,
     });
     Fate::Used
 }

@@ -79,9 +79,10 @@ pub(super) fn line(reader: &mut Reader<'_>, text: &str) -> Fate {
         }
         "Fabric Port Name" => entry.fabric_port = wwn(value),
         "Permanent Port Name" => entry.permanent = wwn(value),
-        "Device type" | "FC4 Features" | "FC4 Type" => {
+        // Newer releases have a line for each protocol: `FC4 Features [FCP]`.
+        _ if matches!(key, "Device type" | "FC4 Type") || key.starts_with("FC4 Features") => {
             entry.is_initiator |= value.contains("Initiator");
-            entry.is_target |= value.contains("Target");
+            entry.is_target |= value.contains("Target") || value.contains("NVM Subsystem");
             entry.is_virtual |= value.contains("NPIV");
         }
         "Port Index" => entry.index = value.parse().ok().filter(|index| *index < u16::MAX),

@@ -14,6 +14,7 @@ pub(super) enum Section {
     Ignored(&'static str),
     SwitchShow,
     IslShow,
+    TrunkShow,
     FabricShow,
     /// `nsshow` and `nscamshow`.
     NameServer,
@@ -44,6 +45,8 @@ pub(super) struct Reader<'f> {
     pub section: Section,
     pub columns: fos::Columns,
     pub port: Option<u16>,
+    /// First port of the present trunk of `trunkshow`.
+    pub trunk: Option<u16>,
     /// Entry of a name server that the attributes belong to.
     pub entry: Option<usize>,
     pub zones: fos_zones::Cursor,
@@ -116,6 +119,7 @@ pub(super) fn sighting(at: At, name: Option<String>, os: Option<Os>) -> Sighting
         domain_line: None,
         is_gateway: false,
         interfaces: BTreeMap::new(),
+        address: None,
     }
 }
 
@@ -131,6 +135,7 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
         section: Section::None,
         columns: fos::Columns::default(),
         port: None,
+        trunk: None,
         entry: None,
         zones: fos_zones::Cursor::default(),
         bases: BTreeMap::new(),
@@ -228,6 +233,7 @@ fn inside(reader: &mut Reader<'_>, line: &str) -> Fate {
         Section::Ignored(topic) => Fate::Ignored(topic),
         Section::SwitchShow => fos::switch_line(reader, text),
         Section::IslShow => fos::isl_line(reader, text),
+        Section::TrunkShow => fos::trunk_line(reader, text),
         Section::FabricShow => fos::fabric_line(reader, text),
         Section::NameServer => fos_names::line(reader, text),
         Section::PortShow => fos_names::port_line(reader, text),
@@ -290,7 +296,6 @@ const USELESS: &[(&str, &str)] = &[
     ("cfgtransshow", "zone transactions"),
     ("cfgsize", "size of the zone database"),
     ("nsallshow", "addresses of nsallshow"),
-    ("trunkshow", "trunk members of trunkshow, which switchshow has too"),
     ("topologyshow", "routes"),
     ("urouteshow", "routes"),
     ("lscfg", "logical switches of lscfg"),
@@ -305,7 +310,8 @@ fn is_known(text: &str) -> bool {
     let mut words = lower.split_whitespace();
     let first = words.next().unwrap_or("");
     let has_only_options = words.all(|word| word.starts_with('-') || word.parse::<u32>().is_ok() || word.contains('/'));
-    let fos = ["switchshow", "islshow", "fabricshow", "nsshow", "nscamshow", "portshow", "cfgshow", "zoneshow"];
+    let fos =
+        ["switchshow", "islshow", "trunkshow", "fabricshow", "nsshow", "nscamshow", "portshow", "cfgshow", "zoneshow"];
     let fos = fos.contains(&first) || ["alishow", "cfgactvshow"].contains(&first);
     let useless = USELESS.iter().any(|(name, _)| *name == first);
     let shows = lower == "defzone --show";
@@ -324,6 +330,7 @@ fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
     let (section, what) = match first {
         "switchshow" => (Section::SwitchShow, "switchshow"),
         "islshow" => (Section::IslShow, "islshow"),
+        "trunkshow" => (Section::TrunkShow, "trunkshow"),
         "fabricshow" => (Section::FabricShow, "fabricshow"),
         "nsshow" | "nscamshow" => (Section::NameServer, "nsshow"),
         "portshow" => {

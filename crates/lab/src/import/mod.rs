@@ -58,21 +58,23 @@ pub struct Imported {
     /// Text of the lab file.
     pub lab: String,
     pub account: Account,
+    /// The lab has passed its own check; true for a draft, which is not checked.
+    pub is_valid: bool,
 }
 
 /// Merges the inputs into one lab, checks it, and gives it a light workload if that is possible.
 pub fn import(sources: &[Source], choices: &Choices) -> Imported {
     let (lab, mut account) = merge(sources, choices);
-    let lab = write::finish(&lab, &mut account.notes);
+    let (lab, is_valid) = write::finish(&lab, &mut account.notes);
     account.notes.sort_by(|a, b| (a.kind, &a.places).cmp(&(b.kind, &b.places)));
-    Imported { lab, account }
+    Imported { lab, account, is_valid }
 }
 
 /// As [`import`], without the check of the lab and without a workload.
 pub fn draft(sources: &[Source], choices: &Choices) -> Imported {
     let (lab, mut account) = merge(sources, choices);
     account.notes.sort_by(|a, b| (a.kind, &a.places).cmp(&(b.kind, &b.places)));
-    Imported { lab, account }
+    Imported { lab, account, is_valid: true }
 }
 
 fn merge(sources: &[Source], choices: &Choices) -> (String, Account) {

@@ -162,6 +162,7 @@ pub(super) fn topology_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let domain = domain.strip_prefix("0x").and_then(|hex| u8::from_str_radix(hex.split('(').next()?, 16).ok());
     let Some(domain) = domain.filter(|domain| (1..=239).contains(domain)) else { return Fate::Unknown };
     let name = rest.iter().find_map(|word| word.split_once('(')?.1.strip_suffix(')'));
+    let address = rest.first().map(|word| word.split_once('(').map_or(*word, |(address, _)| address));
     reader.facts.trunks.push(Trunk {
         at: reader.at(),
         seen: reader.seen,
@@ -170,6 +171,7 @@ pub(super) fn topology_line(reader: &mut Reader<'_>, text: &str) -> Fate {
         peer_port: Some(PortRef::Name((*peer).to_owned())),
         peer_wwn: None,
         peer_name: name.filter(|name| !name.is_empty()).map(str::to_owned),
+        peer_address: address.filter(|address| !address.is_empty()).map(str::to_owned),
         peer_domain: Some(domain),
         gfc: None,
         master: None,
@@ -204,6 +206,13 @@ pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     });
     if !is_interface {
         let lower = first.to_ascii_lowercase();
+        if first == "mgmt0"
+            && let Some(address) = words.iter().find(|word| word.contains('.') && word.contains('/'))
+        {
+            let address = address.split('/').next().map(str::to_owned);
+            reader.sighting().address = address;
+            return Fate::Used;
+        }
         let others = ["ethernet", "eth", "mgmt", "sup-fc", "vlan", "lo", "gigabitethernet", "iscsi", "fcip"];
         return match others.iter().any(|kind| lower.starts_with(kind)) {
             true => Fate::Ignored("interfaces of other kinds"),
@@ -255,7 +264,7 @@ pub(super) fn zone_line(reader: &mut Reader<'_>, text: &str) -> Fate {
         // An object of another kind, whose members are not those of the object before it.
         reader.nx.object = None;
         return match words.first() {
-            Some(&"ivr") => Fate::bad("is about routing between VSANs, which a lab cannot express", "leave it out"),
+            Some(&"ivr") => nxos_config::inter_vsan(reader),
             _ => Fate::Unknown,
         };
     }

@@ -15,6 +15,12 @@ pub(super) struct Cursor {
     pub set: Option<(u16, String)>,
     interfaces: Vec<String>,
     in_interface: bool,
+    /// In the management interface.
+    in_management: bool,
+    /// In an object of inter-VSAN routing.
+    in_ivr: bool,
+    /// The configuration has named its switch.
+    has_name: bool,
 }
 
 /// Recognises the beginning of a configuration.
@@ -88,6 +94,7 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         "channel-group",
         "shutdown",
         "switchname",
+        "ivr",
     ];
     if !known.contains(words.first()?) {
         return None;
@@ -122,7 +129,7 @@ pub(super) fn objects<'r>(reader: &'r mut Reader<'_>, vsan: u16) -> &'r mut Obje
 /// Begins the definition of an object, or continues it.
 pub(super) fn define(reader: &mut Reader<'_>, kind: Kind, name: &str, vsan: u16) -> Fate {
     let at = reader.at();
-    reader.nx.in_interface = false;
+    (reader.nx.in_interface, reader.nx.in_ivr) = (false, false);
     objects(reader, vsan).of_mut(kind).entry(name.to_owned()).or_insert(Object { at, ..Object::default() });
     reader.nx.object = Some((kind, vsan, name.to_owned()));
     Fate::Used
@@ -189,6 +196,9 @@ pub(super) fn wwn_text(name: u64) -> String {
 /// Adds a member to the present object, or removes it.
 pub(super) fn member(reader: &mut Reader<'_>, words: &[&str], add: bool) -> Fate {
     let Some((kind, vsan, name)) = reader.nx.object.clone() else {
+        if reader.nx.in_ivr {
+            return Fate::Inexpressible(IVR);
+        }
         return match words.first() {
             Some(&("pwwn" | "*" | "device-alias" | "member" | "fcid" | "fcalias")) => {
                 Fate::bad("belongs to no zone, zone set or alias", "add the line that begins the object")
@@ -222,6 +232,10 @@ pub(super) fn member(reader: &mut Reader<'_>, words: &[&str], add: bool) -> Fate
         Role::Target => edit(&mut object.principals, &member, true),
         Role::None => edit(&mut object.both, &member, true),
     }
+    if words.contains(&"lun") {
+        let reason = "is one LUN of the member, and the lab has the member with all of its LUNs";
+        return Fate::bad(reason, "restrict the LUNs with [[mask]]");
+    }
     Fate::Used
 }
 
@@ -254,6 +268,29 @@ fn device_alias(reader: &mut Reader<'_>, name: &str, wwpn: &str) -> Fate {
     Fate::Used
 }
 
+/// Topic of inter-VSAN routing.
+const IVR: &str = "inter-VSAN routing (IVR)";
+
+/// A line of inter-VSAN routing. Members behind it belong to its object.
+pub(super) fn inter_vsan(reader: &mut Reader<'_>) -> Fate {
+    (reader.nx.object, reader.nx.in_ivr, reader.nx.in_interface) = (None, true, false);
+    Fate::Inexpressible(IVR)
+}
+
+/// The `switchname` of a configuration: the name of its switch, whatever the prompt was.
+fn switch_name(reader: &mut Reader<'_>, name: &str) -> Fate {
+    match std::mem::replace(&mut reader.nx.has_name, true) {
+        // Another configuration follows in the same file.
+        true => reader.see(name, Os::NxOs),
+        false => {
+            let sighting = reader.sighting();
+            sighting.name = Some(name.to_owned());
+            sighting.os = sighting.os.or(Some(Os::NxOs));
+        }
+    }
+    Fate::Used
+}
+
 const OTHER: &str = "settings outside zones, VSANs and interfaces";
 const INTERFACE: &str = "settings of interfaces";
 
@@ -270,14 +307,14 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
     let is_part =
         matches!(words[..], ["member" | "attribute" | "attribute-group", ..] | ["no", "member" | "attribute", ..]);
     if !is_part && !words.first().is_none_or(|first| first.starts_with('!')) {
-        reader.nx.object = None;
+        (reader.nx.object, reader.nx.in_ivr) = (None, false);
     }
     let number = |text: &str| text.parse::<u16>().ok().filter(|vsan| (1..=4094).contains(vsan));
     match words[..] {
         ["!Active", "Zone", "Database", "Section", "for", "vsan", ..] => reader.nx.active = true,
         ["!Full", "Zone", "Database", "Section", "for", "vsan", ..] => reader.nx.active = false,
         [first, ..] if first.starts_with('!') => return Fate::Decoration,
-        ["switchname" | "hostname", name] => reader.see(name, Os::NxOs),
+        ["switchname" | "hostname", name] => return switch_name(reader, name),
         ["configure" | "conf", ..] | ["exit" | "end"] | ["terminal", "dont-ask"] | ["no", "terminal", "dont-ask"] => {}
         ["copy", "running-config" | "run", ..] => {}
         ["interface", name] => return interface(reader, name),
@@ -344,8 +381,12 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
             reader.facts.vsans.extend(number(vsan).map(|vsan| (seen, vsan)));
             return Fate::Used;
         }
-        ["ivr", "zone" | "zoneset", ..] | ["no", "ivr", ..] => {
-            return Fate::bad("is about routing between VSANs, which a lab cannot express", "leave it out");
+        ["ivr", ..] | ["no", "ivr", ..] => return inter_vsan(reader),
+        ["fcdomain", "priority", priority, "vsan", vsan] => {
+            let priority = priority.parse::<u8>().ok().filter(|priority| (1..=254).contains(priority));
+            let (Some(priority), Some(vsan)) = (priority, number(vsan)) else { return Fate::Unknown };
+            let seen = reader.seen;
+            reader.facts.priorities.push((seen, vsan, priority));
         }
         ["fcdomain", "domain", domain, "static" | "preferred", "vsan", vsan] => {
             let domain = domain.parse::<u8>().ok().filter(|domain| (1..=239).contains(domain));
@@ -353,6 +394,7 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
             let seen = reader.seen;
             reader.facts.domains.push((at, seen, vsan, domain));
         }
+        ["fcdomain", "distribute"] => return Fate::Ignored(OTHER),
         ["fcdomain", "fcid", "database"] => return Fate::Ignored("persistent addresses"),
         ["zone" | "zoneset", "distribute" | "merge-control" | "gs" | "confirm-commit" | "convert", ..]
         | ["zoneset", "overwrite-control", ..]
@@ -416,6 +458,7 @@ fn expand(text: &str) -> Vec<String> {
 fn interface(reader: &mut Reader<'_>, name: &str) -> Fate {
     let at = reader.at();
     reader.nx.in_interface = true;
+    reader.nx.in_management = name.starts_with("mgmt");
     reader.nx.object = None;
     let is_ours = ["fc", "vfc", "port-channel", "san-port-channel"].iter().any(|kind| {
         name.strip_prefix(kind).is_some_and(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()))
@@ -428,6 +471,13 @@ fn interface(reader: &mut Reader<'_>, name: &str) -> Fate {
 }
 
 fn interface_line(reader: &mut Reader<'_>, words: &[&str]) -> Fate {
+    if let ["ip", "address", address, ..] = words
+        && reader.nx.in_management
+    {
+        let address = address.split('/').next().map(str::to_owned);
+        reader.sighting().address = address;
+        return Fate::Used;
+    }
     let gfc = match words {
         ["switchport", "speed", rate, ..] => speed(rate),
         _ => None,

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod chassis;
 mod isls;
+mod trunks;
 
 /// VSAN number of switches that have none.
 pub(super) const NO_VSAN: u16 = 0;
@@ -17,12 +18,18 @@ pub(super) const NO_VSAN: u16 = 0;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chassis {
     pub name: String,
+    /// Names in the inputs.
+    pub called: BTreeSet<String>,
+    /// IP addresses of its management interfaces.
+    pub addresses: BTreeSet<String>,
     pub os: Option<Os>,
     pub wwn: Option<u64>,
     /// Numbers of interfaces by name (NX-OS).
     pub numbers: BTreeMap<String, u16>,
     /// Domains by VSAN.
     pub domains: BTreeMap<u16, (u8, At)>,
+    /// Priorities in the selection of the principal switch by VSAN.
+    pub priorities: BTreeMap<u16, u8>,
     /// An output of the switch itself is among the inputs.
     pub is_seen: bool,
     /// Number of ports, if an input lists all.
@@ -41,13 +48,13 @@ pub(super) struct Switch {
     pub fabric: usize,
 }
 
-/// A link between switches.
+/// A link between switches, or a trunk.
 #[derive(Clone, Debug)]
 pub(super) struct Isl {
-    pub ends: [(usize, Option<u16>); 2],
+    pub switches: [usize; 2],
+    /// Ports of each line at both ends, where an input tells them. Several lines are a trunk.
+    pub lines: Vec<[Option<u16>; 2]>,
     pub gfc: Option<u32>,
-    /// Links of one trunk.
-    pub width: u32,
 }
 
 /// Everything but the zones.

@@ -102,6 +102,9 @@ pub(super) enum Fate {
     Decoration,
     /// Recognised and without use; all lines of a file with one topic share a note.
     Ignored(&'static str),
+    /// Recognised, and without counterpart in a lab; all lines of a file with one topic share a
+    /// note.
+    Inexpressible(&'static str),
     /// Not recognised; adjacent lines share a note.
     Unknown,
     /// Recognised, but cannot be used.
@@ -130,6 +133,8 @@ pub(super) struct Ledger {
     unknown: Option<(u32, u32, String)>,
     /// First line, last line and number of lines of each ignored topic.
     ignored: BTreeMap<&'static str, (u32, u32, u32)>,
+    /// The same of each topic that a lab cannot express.
+    inexpressible: BTreeMap<&'static str, (u32, u32, u32)>,
 }
 
 const UNKNOWN_REASON: &str = "is in no form that the importer knows at this place";
@@ -141,7 +146,7 @@ const MAX_TEXT: usize = 100;
 impl Ledger {
     pub fn new(file: &str) -> Ledger {
         let account = FileAccount { file: file.to_owned(), ..FileAccount::default() };
-        Ledger { account, unknown: None, ignored: BTreeMap::new() }
+        Ledger { account, unknown: None, ignored: BTreeMap::new(), inexpressible: BTreeMap::new() }
     }
 
     pub fn contains(&mut self, what: &'static str) {
@@ -170,6 +175,11 @@ impl Ledger {
             Fate::Ignored(topic) => {
                 self.account.reported += 1;
                 let (_, last, count) = self.ignored.entry(topic).or_insert((number, number, 0));
+                (*last, *count) = (number, *count + 1);
+            }
+            Fate::Inexpressible(topic) => {
+                self.account.reported += 1;
+                let (_, last, count) = self.inexpressible.entry(topic).or_insert((number, number, 0));
                 (*last, *count) = (number, *count + 1);
             }
             Fate::Bad { reason, remedy } => {
@@ -212,6 +222,15 @@ impl Ledger {
     /// Ends the file.
     pub fn close(mut self, notes: &mut Vec<Note>) -> FileAccount {
         self.end_unknown(notes);
+        for (topic, (line, last, count)) in std::mem::take(&mut self.inexpressible) {
+            let reason = match count {
+                1 => "has no counterpart in a lab".to_owned(),
+                _ => format!("({count} lines) has no counterpart in a lab"),
+            };
+            let (places, text) = (vec![self.place(line, last)], topic.to_owned());
+            let remedy = "leave it out, or describe its effect by hand".to_owned();
+            notes.push(Note { kind: NoteKind::Unplaced, places, text, reason, remedy });
+        }
         for (topic, (line, last, count)) in std::mem::take(&mut self.ignored) {
             let reason = match count {
                 1 => "describes nothing that a lab has".to_owned(),

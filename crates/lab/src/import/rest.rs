@@ -15,6 +15,8 @@ struct Reader<'r> {
     /// The present switch.
     seen: usize,
     base: Option<usize>,
+    /// Switch of the present list of ports.
+    home: Option<usize>,
     /// Values that cannot be used, by line.
     bad: BTreeMap<u32, Vec<(String, &'static str)>>,
 }
@@ -24,7 +26,7 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
     facts.sightings.push(sighting(At { file, line: 0 }, None, Some(Os::FabricOs)));
     let seen = facts.sightings.len() - 1;
     let (documents, error) = json::read(text);
-    let mut reader = Reader { facts, ledger: &mut ledger, file, seen, base: None, bad: BTreeMap::new() };
+    let mut reader = Reader { facts, ledger: &mut ledger, file, seen, base: None, home: None, bad: BTreeMap::new() };
     // Switches first, because the other resources refer to them.
     for pass in [Pass::Switches, Pass::Others] {
         documents.iter().for_each(|document| reader.walk(document, pass, 0));
@@ -116,6 +118,7 @@ impl Reader<'_> {
             }
             ("fibrechannel", Pass::Others) => {
                 has("fibrechannel");
+                self.identify(value);
                 value.items().for_each(|item| self.port(item));
             }
             ("fibrechannel-name-server", Pass::Others) => {
@@ -171,18 +174,45 @@ impl Reader<'_> {
         }
     }
 
+    /// Finds the switch of a list of ports that all share six bytes of their names. In a file
+    /// without `fibrechannel-switch` it has only its world-wide name; another file may then tell
+    /// the rest.
+    fn identify(&mut self, ports: &Value) {
+        let at = self.at(ports);
+        let names: BTreeSet<u64> = ports.items().filter_map(|port| port.text("wwn").and_then(wwn)).map(tail).collect();
+        let (Some(&name), 1) = (names.first(), names.len()) else {
+            self.home = None;
+            return;
+        };
+        let current = &mut self.facts.sightings[self.seen];
+        if current.wwn.is_none() && current.name.is_none() {
+            (current.at, current.wwn) = (at, Some(0x1000_0000_0000_0000 | name));
+        }
+        self.home = Some(self.switch_of(Some(name), at));
+    }
+
     /// The switch that a port belongs to: ports share six bytes of the name of their switch.
-    fn switch_of(&self, port_name: Option<u64>) -> usize {
-        let Some(port_name) = port_name else { return self.seen };
+    fn switch_of(&mut self, port_name: Option<u64>, at: At) -> usize {
+        let Some(port_name) = port_name else { return self.home.unwrap_or(self.seen) };
         let of = |seen: &super::facts::Sighting| {
             seen.at.file == self.file && seen.wwn.is_some_and(|name| tail(name) == tail(port_name))
         };
-        self.facts.sightings.iter().position(of).unwrap_or(self.seen)
+        if let Some(seen) = self.facts.sightings.iter().position(of) {
+            return seen;
+        }
+        if self.facts.sightings[self.seen].name.is_some() {
+            return self.seen;
+        }
+        // The switch itself is in another file, which tells its name.
+        let mut new = sighting(at, None, Some(Os::FabricOs));
+        new.wwn = Some(0x1000_0000_0000_0000 | tail(port_name));
+        self.facts.sightings.push(new);
+        self.facts.sightings.len() - 1
     }
 
     fn port(&mut self, value: &Value) {
         let at = self.at(value);
-        let seen = self.switch_of(value.text("wwn").and_then(wwn));
+        let seen = self.switch_of(value.text("wwn").and_then(wwn), at);
         // `0/5` on a switch with one slot is port 5; elsewhere the index tells it.
         let slot_port = value.text("name").and_then(|name| name.split_once('/'));
         let port = slot_port.filter(|(slot, _)| *slot == "0").and_then(|(_, port)| port.parse().ok());
@@ -224,6 +254,7 @@ impl Reader<'_> {
                 peer_port: peer_port.map(PortRef::Number),
                 peer_wwn: node.or(neighbours.first().copied()),
                 peer_name: peer_name.map(str::to_owned),
+                peer_address: None,
                 peer_domain: None,
                 gfc,
                 master: None,

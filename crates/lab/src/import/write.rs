@@ -28,14 +28,17 @@ pub(super) fn lab(sources: &[&str], plan: &Plan, zones: &Zones, notes: &mut Vec<
     writer.text
 }
 
-/// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise.
-pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> String {
+/// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise. Returns the
+/// lab, and true if it is valid.
+pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> (String, bool) {
     // Only the whole lab is checked, because a check of a large lab takes seconds.
     if let Some(full) = crate::extended(text, workloads) {
-        return formatted(full);
+        return (formatted(full), true);
     }
+    let mut is_valid = true;
     // The workloads, or the lab without them, are not valid.
     if let Err(diagnostics) = crate::load("lab.toml", text, &[]) {
+        is_valid = false;
         for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
             notes.push(Note {
                 kind: NoteKind::Conflict,
@@ -46,7 +49,7 @@ pub(super) fn finish(text: &str, notes: &mut Vec<Note>) -> String {
             });
         }
     }
-    formatted(text.to_owned())
+    (formatted(text.to_owned()), is_valid)
 }
 
 /// Most workloads that an imported lab gets.
@@ -168,10 +171,11 @@ impl Writer<'_> {
                 let needed = own.last().map_or(0, |last| last.saturating_add(1));
                 self.line(format!("ports = {}", ports.max(needed).saturating_add(open).max(1)));
             }
-            match chassis.os {
-                Some(Os::FabricOs) => self.line("fabric = { cost = \"brocade\" }"),
-                Some(Os::NxOs) => self.line("fabric = { cost = \"cisco\" }"),
-                None => {}
+            let cost = chassis.os.map(|os| if os == Os::NxOs { "cost = \"cisco\"" } else { "cost = \"brocade\"" });
+            let priority = chassis.priorities.get(&switch.vsan).map(|priority| format!("priority = {priority}"));
+            let fabric: Vec<String> = cost.map(str::to_owned).into_iter().chain(priority).collect();
+            if !fabric.is_empty() {
+                self.line(format!("fabric = {{ {} }}", fabric.join(", ")));
             }
             self.line("");
         }
@@ -239,41 +243,66 @@ impl Writer<'_> {
         let plan = self.plan;
         let mut text = String::new();
         for isl in &plan.isls {
-            let comment = self.interface(isl.ends[0].0, isl.ends[0].1);
-            let is_trunk = isl.width > 1;
-            let ends = isl.ends.map(|(switch, port)| {
-                let own = &plan.switches[switch];
-                let free = port.filter(|_| !is_trunk).filter(|port| !self.taken.contains_key(&(own.chassis, *port)));
-                if let Some(port) = free {
-                    self.taken.insert((own.chassis, port), switch);
-                    return format!("{}:{port}", own.name);
-                }
-                if let Some(port) = port
-                    && let Some(other) = self.taken.get(&(own.chassis, port)).filter(|_| !is_trunk)
-                {
-                    let reason = match *other == switch {
-                        true => "has a device and a link to another switch; the link takes another port",
-                        false => "is in several VSANs; each has a link of its own in the lab, at the full rate",
-                    };
-                    notes.push(Note {
-                        kind: if *other == switch { NoteKind::Conflict } else { NoteKind::Decision },
-                        places: Vec::new(),
-                        text: format!("{}:{port}", own.name),
-                        reason: reason.to_owned(),
-                        remedy: "correct the [[isl]] by hand if that matters".to_owned(),
-                    });
-                }
-                *self.open.entry(switch).or_default() += isl.width.min(4096) as u16;
-                own.name.clone()
+            let comment = self.interface(isl.switches[0], isl.lines[0][0]);
+            let ends = [0, 1].map(|side| {
+                let ports: Vec<Option<u16>> = isl.lines.iter().map(|line| line[side]).collect();
+                self.ends(isl.switches[side], ports, notes)
             });
-            text.push_str(&format!("[[isl]]{comment}\nfrom = \"{}\"\nto = \"{}\"\n", ends[0], ends[1]));
+            let texts = ends.clone().map(|(text, _)| text);
+            text.push_str(&format!("[[isl]]{comment}\nfrom = \"{}\"\nto = \"{}\"\n", texts[0], texts[1]));
             rate(&mut text, isl.gfc);
-            if is_trunk {
-                text.push_str(&format!("count = {}\nbundle = true\n", isl.width));
+            if isl.lines.len() > 1 {
+                if ends.iter().all(|(_, has_ports)| !has_ports) {
+                    text.push_str(&format!("count = {}\n", isl.lines.len()));
+                }
+                text.push_str("bundle = true\n");
             }
             text.push('\n');
         }
         text
+    }
+
+    /// One end of all lines of a link, and whether it names ports. A port that is in use leads to
+    /// the next free ones.
+    fn ends(&mut self, switch: usize, ports: Vec<Option<u16>>, notes: &mut Vec<Note>) -> (String, bool) {
+        let own = &self.plan.switches[switch];
+        let name = &own.name;
+        let used = ports.iter().flatten().find_map(|port| Some((*port, *self.taken.get(&(own.chassis, *port))?)));
+        let free = if used.is_some() { ports.len() } else { ports.iter().filter(|port| port.is_none()).count() };
+        if free > 0 {
+            *self.open.entry(switch).or_default() += free as u16;
+        }
+        if let Some((port, other)) = used {
+            let reason = match other == switch {
+                true => "has a device and a link to another switch; the link takes another port",
+                false => "is in several VSANs; each has a link of its own in the lab, at the full rate",
+            };
+            notes.push(Note {
+                kind: if other == switch { NoteKind::Conflict } else { NoteKind::Decision },
+                places: Vec::new(),
+                text: format!("{name}:{port}"),
+                reason: reason.to_owned(),
+                remedy: "correct the [[isl]] by hand if that matters".to_owned(),
+            });
+            return (name.clone(), false);
+        }
+        let known: Vec<u16> = ports.iter().copied().flatten().collect();
+        known.iter().for_each(|port| _ = self.taken.insert((own.chassis, *port), switch));
+        let list = |ports: &[String]| ports.join(",");
+        match known[..] {
+            [] => (name.clone(), false),
+            [port] if ports.len() == 1 => (format!("{name}:{port}"), true),
+            [first, .., last] if free == 0 && known.windows(2).all(|pair| pair[1] == pair[0].saturating_add(1)) => {
+                (format!("{name}:{{{first}..{last}}}"), true)
+            }
+            _ if free == 0 => {
+                (format!("{name}:{{{}}}", list(&known.iter().map(u16::to_string).collect::<Vec<_>>())), true)
+            }
+            _ => {
+                let end = |port: &Option<u16>| port.map_or_else(|| name.clone(), |port| format!("{name}:{port}"));
+                (format!("{{{}}}", list(&ports.iter().map(end).collect::<Vec<_>>())), true)
+            }
+        }
     }
 
     fn zones(&mut self, zones: &Zones) {
@@ -305,6 +334,9 @@ impl Writer<'_> {
             }
             if let Some(name) = &output.export_name {
                 text.push_str(&format!("export_name = {}\n", quote(name)));
+            }
+            if output.only_in_force {
+                text.push_str("only_in_force = true\n");
             }
             if section == "zone" && name.starts_with("QOSH") {
                 text.push_str("priority = \"high\"\n");

@@ -21,6 +21,8 @@ pub(super) struct Output {
     pub vsan: Option<u16>,
     /// Name on the switches, if the lab has another one.
     pub export_name: Option<String>,
+    /// The switches have the object in force, and not in their definitions.
+    pub only_in_force: bool,
 }
 
 /// The zones of the lab.
@@ -253,6 +255,9 @@ fn expanded(zone: &Object, aliases: &BTreeMap<String, Object>) -> [BTreeSet<Stri
     })
 }
 
+/// Objects that are only in force, with their names on the switches.
+type Active = BTreeMap<(Kind, String), String>;
+
 struct Merger<'m> {
     facts: &'m Facts,
     plan: &'m Plan,
@@ -268,15 +273,21 @@ impl Merger<'_> {
     /// Adds the database of a fabric. Returns its configuration in force.
     fn add(&mut self, fabric: &Fabric, node_names: &BTreeSet<u64>) -> Option<(String, At)> {
         let mut defined = fabric.defined.clone();
-        let enabled = self.in_force(fabric, &mut defined);
+        if fabric.os == Some(Os::NxOs) {
+            self.device_aliases_of_aliases(&mut defined);
+        }
+        let mut active = Active::new();
+        let enabled = self.in_force(fabric, &mut defined, &mut active);
         let shared = |vsan: u16| self.plan.switches.iter().any(|switch| switch.is_shared && switch.vsan == vsan);
         let vsan = fabric.vsan.filter(|vsan| shared(*vsan));
         let mut names: BTreeMap<(Kind, String), String> = BTreeMap::new();
         for kind in [Kind::Alias, Kind::Zone, Kind::Config] {
             for (name, object) in defined.of(kind) {
                 let output = self.resolve(kind, name, object, &names, node_names, vsan);
-                let Some(output) = output else { continue };
-                let new = self.insert(kind, name, object.at, output);
+                let Some(mut output) = output else { continue };
+                let on_switches = active.get(&(kind, name.clone()));
+                output.only_in_force = on_switches.is_some();
+                let new = self.insert(kind, name, on_switches.unwrap_or(name), object.at, output);
                 names.insert((kind, name.clone()), new);
             }
         }
@@ -293,9 +304,31 @@ impl Merger<'_> {
         Some((new?, at))
     }
 
+    /// Replaces device aliases among the members of aliases, because those of a lab have none.
+    fn device_aliases_of_aliases(&mut self, defined: &mut Objects) {
+        let known = defined.aliases.clone();
+        for (name, alias) in &mut defined.aliases {
+            let is_name = |member: &String| member != name && known.contains_key(member);
+            if !alias.members.iter().any(is_name) {
+                continue;
+            }
+            let names: Vec<String> = alias.members.iter().filter(|member| is_name(member)).cloned().collect();
+            let ports = |member: &String| match known.get(member).filter(|_| is_name(member)) {
+                Some(device) => device.members.clone(),
+                None => vec![member.clone()],
+            };
+            alias.members = alias.members.iter().flat_map(ports).collect();
+            let mut seen = BTreeSet::new();
+            alias.members.retain(|member| seen.insert(member.clone()));
+            let reason = format!("has the device alias {}; the lab has its port name instead", names.join(", "));
+            let (text, remedy) = (format!("alias {name}"), "an alias of a lab contains no other one");
+            note(self.facts, self.notes, NoteKind::Decision, &[alias.at], text, reason, remedy);
+        }
+    }
+
     /// Compares the zones in force with their definitions. Where they differ, adds those in force
-    /// under names of their own. Returns the configuration in force.
-    fn in_force(&mut self, fabric: &Fabric, defined: &mut Objects) -> Option<(String, At)> {
+    /// under names of their own, which `own` lists. Returns the configuration in force.
+    fn in_force(&mut self, fabric: &Fabric, defined: &mut Objects, own: &mut Active) -> Option<(String, At)> {
         let (name, at) = fabric.enabled.clone()?;
         if fabric.active.zones.is_empty() {
             return Some((name, at));
@@ -303,6 +336,8 @@ impl Merger<'_> {
         let members = defined.configs.get(&name).map(|config| config.members.clone());
         let mut list = Vec::new();
         let mut differs = members.is_none();
+        // Without any configuration among the definitions, no input shows them.
+        let is_shown = !defined.configs.is_empty();
         for (zone, active) in &fabric.active.zones {
             let known = defined.zones.get(zone).cloned();
             let is_same = known
@@ -313,15 +348,19 @@ impl Merger<'_> {
                 None => {
                     defined.zones.insert(zone.clone(), active.clone());
                     list.push(zone.clone());
+                    if is_shown {
+                        own.insert((Kind::Zone, zone.clone()), zone.clone());
+                    }
                 }
                 Some(known) => {
                     let reason = "is in force with other members than it is defined with; both are in the lab";
                     let remedy = "enable the configuration again, or save the changes";
                     let places = [active.at, known.at];
                     note(self.facts, self.notes, NoteKind::Conflict, &places, zone.clone(), reason, remedy);
-                    let own = free(&format!("{zone}_effective"), &defined.zones);
-                    defined.zones.insert(own.clone(), active.clone());
-                    list.push(own);
+                    let new = free(&format!("{zone}_effective"), &defined.zones);
+                    defined.zones.insert(new.clone(), active.clone());
+                    own.insert((Kind::Zone, new.clone()), zone.clone());
+                    list.push(new);
                     differs = true;
                 }
             }
@@ -334,14 +373,18 @@ impl Merger<'_> {
         let object = Object { at, members: list, ..Object::default() };
         let Some(known) = defined.configs.get(&name) else {
             defined.configs.insert(name.clone(), object);
+            if is_shown {
+                own.insert((Kind::Config, name.clone()), name.clone());
+            }
             return Some((name, at));
         };
         let reason = "is in force with other zones than it is defined with; both are in the lab";
         let remedy = "enable the configuration again, or save the changes";
         note(self.facts, self.notes, NoteKind::Conflict, &[at, known.at], name.clone(), reason, remedy);
-        let own = free(&format!("{name}_effective"), &defined.configs);
-        defined.configs.insert(own.clone(), object);
-        Some((own, at))
+        let new = free(&format!("{name}_effective"), &defined.configs);
+        defined.configs.insert(new.clone(), object);
+        own.insert((Kind::Config, new.clone()), name);
+        Some((new, at))
     }
 
     /// Converts the members of an object. `None` if none is left.
@@ -385,8 +428,9 @@ impl Merger<'_> {
         Some(output)
     }
 
-    /// Adds an object under its name, or under another one if the name is taken.
-    fn insert(&mut self, kind: Kind, name: &str, at: At, mut output: Output) -> String {
+    /// Adds an object under its name, or under another one if the name is taken. `real` is its name
+    /// on the switches.
+    fn insert(&mut self, kind: Kind, name: &str, real: &str, at: At, mut output: Output) -> String {
         let of = match kind {
             Kind::Alias => ObjectKind::Alias,
             Kind::Zone => ObjectKind::Zone,
@@ -418,8 +462,8 @@ impl Merger<'_> {
             wanted = new;
         }
         self.taken.insert(wanted.clone(), (kind, at));
-        if is_name_on_switches(name) {
-            output.export_name = Some(name.to_owned()).filter(|name| *name != wanted);
+        if is_name_on_switches(real) {
+            output.export_name = Some(real.to_owned()).filter(|name| *name != wanted);
         } else {
             let reason = format!("is no name that switches accept; `export zones` writes `{wanted}`");
             note(self.facts, self.notes, NoteKind::Decision, &[at], name, reason, "");

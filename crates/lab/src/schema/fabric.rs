@@ -266,7 +266,7 @@ pub(super) const ISL: SectionDef = SectionDef {
             path: "bundle",
             kind: Kind::Flag,
             fallback: Fallback::Value("false"),
-            meaning: "The `count` links of each pair form one trunk: frames are distributed over them and arrive in order.",
+            meaning: "All links of the table between the same two switches form one trunk: frames are distributed over them and arrive in order. Either `count` gives their number, or both ends have a range of ports such as `edge1:{8..10}` or `edge1:{8,9,12}`; the ports are paired in order.",
             example: "true",
             also: &["trunk", "port_channel", "lag"],
         },

@@ -88,6 +88,16 @@ const EXPORT_NAME_KEY: Key = Key {
     also: &["switch_name", "original_name"],
 };
 
+/// Mark of zones and configurations that switches have in force, but not in their definitions.
+const ONLY_IN_FORCE_KEY: Key = Key {
+    path: "only_in_force",
+    kind: Kind::Flag,
+    fallback: Fallback::Value("false"),
+    meaning: "Real switches have the object in force, but not with these members in their definitions. `sanloom import` sets it if zones in force differ from their definitions; `sanloom export zones` then neither edits nor enables the object. For a zone, the configuration in force must have it, and no other one.",
+    example: "true",
+    also: &["active_only"],
+};
+
 pub(super) const ALIAS: SectionDef = SectionDef {
     name: "alias",
     form: Form::List,
@@ -162,6 +172,7 @@ pub(super) const ZONE: SectionDef = SectionDef {
             also: &["qos", "class"],
         },
         EXPORT_NAME_KEY,
+        ONLY_IN_FORCE_KEY,
         SPREAD_KEY,
     ],
 };
@@ -189,6 +200,7 @@ pub(super) const ZONE_CONFIG: SectionDef = SectionDef {
             also: &["members", "zone"],
         },
         EXPORT_NAME_KEY,
+        ONLY_IN_FORCE_KEY,
         SPREAD_KEY,
     ],
 };

@@ -167,11 +167,15 @@ impl<'a> Session<'a> {
         Ok(all)
     }
 
-    /// Device aliases of a database: the aliases of one port name each.
+    /// Device aliases of a database: the aliases of one port name each. A port has one device
+    /// alias, so its further aliases are fcaliases.
     pub fn aliases_of(&self, vsan: u16, database: &Database) -> BTreeMap<String, String> {
         let fcaliases = self.nx.vsan(vsan).fcaliases;
+        let mut ports = BTreeSet::new();
         let one = |(name, members): (&String, &Vec<String>)| match &members[..] {
-            [member] if is_port_name(member) && !fcaliases.contains(name) => Some((name.clone(), member.clone())),
+            [member] if is_port_name(member) && !fcaliases.contains(name) && ports.insert(member.clone()) => {
+                Some((name.clone(), member.clone()))
+            }
             _ => None,
         };
         database.aliases.iter().filter_map(one).collect()

@@ -140,6 +140,41 @@ fn an_import_into_dev_stdout_is_printed_and_a_reader_that_closes_early_ends_it()
 }
 
 #[test]
+fn a_lab_that_does_not_pass_its_own_check_is_written_and_an_error() {
+    let bench = bench("import-invalid");
+    // The switch has the world-wide name of the host.
+    let name = "10:00:00:10:9b:1c:00:01";
+    let head = format!("switchName: sw1\nswitchDomain: 1\nswitchWwn: {name}\n");
+    let row = format!("Index Port Address Media Speed State Proto\n 0 0 010000 id N16 Online FC F-Port {name}\n");
+    bench.write("sw1.txt", &(head + &row));
+    let ran = bench.run("import sw1.txt -o bad.toml");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("does not pass its own check"), "{}", ran.stderr);
+    assert!(bench.read("bad.toml").contains("[switch.sw1]"));
+}
+
+/// Zones in force that differ from their definitions.
+const ONLY_IN_FORCE: &str = include_str!("../../../../../examples/zones-only-in-force.toml");
+
+#[test]
+fn zones_that_are_only_in_force_are_neither_enabled_nor_edited() {
+    let bench = bench("export-only-in-force");
+    bench.write("old.toml", ONLY_IN_FORCE);
+    bench.write("new.toml", &ONLY_IN_FORCE.replace("[\"server1\", \"disk1\"]", "[\"server1\", \"disk1\", \"1,7\"]"));
+    let ran = bench.run("export zones new.toml --from old.toml --format fos -o saved.txt");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("leaves the zones in force as they are"), "{}", ran.stderr);
+    assert_eq!(bench.read("saved.txt"), "zoneadd \"backup\", \"1,7\"\ncfgsave\ny\n");
+    let set = "--set zoning.effective=prod";
+    let ran = bench.run(&format!("export zones new.toml {set} --from old.toml --format fos -o enabled.txt"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(bench.read("enabled.txt"), "zoneadd \"backup\", \"1,7\"\ncfgenable \"prod\"\ny\n");
+    assert!(bench.read("enabled.undo.txt").contains("cfgcreate \"prod_effective\", \"backup_effective\"\n"));
+    let ran = bench.run("export zones new.toml --config prod_effective --format fos");
+    assert!(ran.code == 2 && ran.stderr.contains("name `prod` with --config"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_file_in_utf_16_is_read_as_in_utf_8() {
     let bench = bench("import-utf16");
     let text = bench.read("fos_session.txt");

@@ -458,13 +458,14 @@ fn check_window(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, host: u16, storage:
     let buffer = own_tcp.largest_send_buffer_bytes().min(far_tcp.largest_send_buffer_bytes());
     let [window, buffer] = [window, buffer].map(u64::from);
     let short_of = |bytes: u64, needed: u64| bytes * sessions < needed;
-    let (what, key, bytes, per_s) = if short_of(window, distance.bytes()) && window <= buffer {
-        ("window", "iscsi.tcp.window", window, distance.rate_of_window(window * sessions))
+    let (what, key, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
+        ("window", "iscsi.tcp.window", window)
     } else if short_of(buffer, distance.buffer_bytes()) {
-        ("send buffer", "iscsi.tcp.send_buffer", buffer, distance.rate_of_buffer(buffer * sessions))
+        ("send buffer", "iscsi.tcp.send_buffer", buffer)
     } else {
         return false;
     };
+    let per_s = distance.rate_of_window(window * sessions).min(distance.rate_of_buffer(buffer * sessions));
     problems.add(
         ProblemKind::SmallWindow,
         Place::of(Section::Host, usize::from(host)).key(key),

@@ -1,7 +1,7 @@
 //! Physical switches: which sightings are the same one.
 
 use super::{At, Chassis, Facts, NO_VSAN, Note, NoteKind, Os, Plan, PortRef, note, tail};
-use crate::import::facts::{Member, Trunk};
+use crate::import::facts::{Member, Sighting, Trunk};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fills `plan.chassis` and `plan.chassis_of`.
@@ -17,12 +17,17 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
         let wwn = sighting.wwn.or(local.map(|member| member.wwn));
         let is_switch = has_ports.contains(&seen) || wwn.is_some() || sighting.domain.is_some();
         let listed = wwn.and_then(|wwn| facts.members.iter().find(|m| tail(m.wwn) == tail(wwn))?.name.clone());
-        let name = sighting.name.clone().or(listed);
+        // Another file may name a switch of that world-wide name.
+        let same = |other: &&Sighting| {
+            other.name.is_some() && other.wwn.zip(wwn).is_some_and(|(other, wwn)| tail(other) == tail(wwn))
+        };
+        let elsewhere = || facts.sightings.iter().find(same)?.name.clone();
+        let name = sighting.name.clone().or(listed).or_else(elsewhere);
         if !is_switch && name.as_ref().is_none_or(|name| !index.by_name.contains_key(name)) {
             continue;
         }
-        let name = match name {
-            Some(name) => name,
+        let (name, key) = match name {
+            Some(name) => (name.clone(), name),
             None => {
                 let name = stem(facts, sighting.at);
                 let at = At { line: 1, ..sighting.at };
@@ -32,15 +37,18 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
                 };
                 let reason = "names no switch, so the switch has the name of the file";
                 note(facts, notes, NoteKind::Decision, &[at], name.clone(), reason, remedy);
-                name
+                // Files of the same name in two folders are of two switches. No name of a
+                // switch has such a byte.
+                (name, format!("\0{}", facts.files.get(sighting.at.file as usize).map_or("", String::as_str)))
             }
         };
-        let chassis = index.find(plan, &name, wwn);
+        let chassis = index.find_or_name(plan, &key, &name, wwn);
         plan.chassis_of[seen] = Some(chassis);
         let found = &mut plan.chassis[chassis];
         found.is_seen = true;
         found.os = found.os.or(sighting.os);
         found.wwn = found.wwn.or(wwn);
+        found.addresses.extend(sighting.address.clone());
         if let Some(domain) = sighting.domain {
             set_domain(facts, plan, chassis, NO_VSAN, domain, sighting.at, notes);
         }
@@ -57,6 +65,11 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
     for (at, seen, vsan, domain) in &facts.domains {
         if let Some(chassis) = plan.chassis_of[*seen] {
             set_domain(facts, plan, chassis, *vsan, *domain, *at, notes);
+        }
+    }
+    for (seen, vsan, priority) in &facts.priorities {
+        if let Some(chassis) = plan.chassis_of[*seen] {
+            plan.chassis[chassis].priorities.entry(*vsan).or_insert(*priority);
         }
     }
     // Neighbours with a name first: lists of domains have none.
@@ -93,11 +106,20 @@ fn sightings_with_ports(facts: &Facts) -> BTreeSet<usize> {
     ports.chain(logins).chain(trunks).chain(interfaces).chain(domains).collect()
 }
 
-/// Name of a file without folder and ending.
+/// Name of a file without folder and ending, or with its folder if another file has the same name.
 fn stem(facts: &Facts, at: At) -> String {
-    let name = facts.files.get(at.file as usize).map_or("", String::as_str);
-    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    name.split('.').next().unwrap_or(name).to_owned()
+    fn parts(path: &str) -> (&str, Option<&str>) {
+        let mut parts = path.rsplit(['/', '\\']);
+        let name = parts.next().unwrap_or(path);
+        (name.split('.').next().unwrap_or(name), parts.next().filter(|folder| !folder.is_empty()))
+    }
+    let path = facts.files.get(at.file as usize).map_or("", String::as_str);
+    let (name, folder) = parts(path);
+    let is_shared = facts.files.iter().any(|other| other != path && parts(other).0 == name);
+    match folder.filter(|_| is_shared) {
+        Some(folder) => format!("{folder}-{name}"),
+        None => name.to_owned(),
+    }
 }
 
 /// Chassis by name and by world-wide name.
@@ -110,6 +132,11 @@ struct Index {
 impl Index {
     /// Two switches with different world-wide names are two switches, whatever their names.
     fn find(&mut self, plan: &mut Plan, name: &str, wwn: Option<u64>) -> usize {
+        self.find_or_name(plan, name, name, wwn)
+    }
+
+    /// The same by the key `name`. A new switch is called `wanted`.
+    fn find_or_name(&mut self, plan: &mut Plan, name: &str, wanted: &str, wwn: Option<u64>) -> usize {
         let by_tail = wwn.and_then(|wwn| self.by_tail.get(&tail(wwn)).copied());
         let same = |chassis: &usize| match (wwn, plan.chassis[*chassis].wwn) {
             (Some(a), Some(b)) => tail(a) == tail(b),
@@ -117,9 +144,11 @@ impl Index {
         };
         let by_name = self.by_name.get(name).copied().filter(same);
         let chassis = by_tail.or(by_name).unwrap_or_else(|| {
-            plan.chassis.push(Chassis { name: name.to_owned(), ..Chassis::default() });
+            plan.chassis.push(Chassis { name: wanted.to_owned(), ..Chassis::default() });
             plan.chassis.len() - 1
         });
+        let called = if name.starts_with('\0') { wanted } else { name };
+        plan.chassis[chassis].called.insert(called.to_owned());
         self.by_name.entry(name.to_owned()).or_insert(chassis);
         if let Some(wwn) = wwn {
             self.by_tail.insert(tail(wwn), chassis);
@@ -151,11 +180,15 @@ fn neighbour(facts: &Facts, plan: &mut Plan, index: &mut Index, trunk: &Trunk, n
     let os = plan.chassis[own].os;
     let chassis = match (peer(facts, plan, trunk), &trunk.peer_name, trunk.peer_wwn) {
         (Some(chassis), ..) => chassis,
+        // NX-OS adds the name of the DNS domain.
+        (None, Some(name), wwn) if os == Some(Os::NxOs) => index.find_or_name(plan, name, label(name), wwn),
         (None, Some(name), wwn) => index.find(plan, name, wwn),
         (None, None, Some(wwn)) => index.find(plan, &format!("switch-{:06x}", wwn & 0xff_ffff), Some(wwn)),
         (None, None, None) => return,
     };
     let found = &mut plan.chassis[chassis];
+    found.called.extend(trunk.peer_name.clone());
+    found.addresses.extend(trunk.peer_address.clone());
     found.os = found.os.or(os);
     if let (None, Some(wwn)) = (found.wwn, trunk.peer_wwn) {
         found.wwn = Some(wwn);
@@ -179,17 +212,61 @@ pub(super) fn peer(facts: &Facts, plan: &Plan, trunk: &Trunk) -> Option<usize> {
         });
     }
     let own = plan.chassis_of[trunk.seen];
-    let by_name = trunk.peer_name.as_ref().and_then(|name| {
-        let found = plan.chassis.iter().enumerate().find(|(i, chassis)| Some(*i) != own && chassis.name == *name);
-        found.map(|(i, _)| i)
-    });
-    by_name.or_else(|| {
-        let domain = trunk.peer_domain?;
-        let listed =
+    let is_nx = own.is_some_and(|own| plan.chassis[own].os == Some(Os::NxOs));
+    let others = || plan.chassis.iter().enumerate().filter(|(i, _)| Some(*i) != own);
+    let find = |is_it: &dyn Fn(&Chassis) -> bool| others().find(|(_, chassis)| is_it(chassis)).map(|(i, _)| i);
+    if let Some(name) = &trunk.peer_name {
+        let exact = find(&|chassis| chassis.name == *name || chassis.called.contains(name));
+        let by_label = || find(&|chassis| chassis.called.iter().any(|own| is_same_host(own, name)));
+        if let Some(found) = exact.or_else(|| if is_nx { by_label() } else { None }) {
+            return Some(found);
+        }
+    }
+    let listed = |domain: u8| {
+        let is_row =
             |m: &&Member| m.seen == trunk.seen && m.domain == domain && (m.vsan.is_none() || m.vsan == trunk.vsan);
-        let wwn = facts.members.iter().find(listed)?.wwn;
+        let wwn = facts.members.iter().find(is_row)?.wwn;
         plan.chassis.iter().position(|chassis| chassis.wwn.is_some_and(|own| tail(own) == tail(wwn)))
-    })
+    };
+    trunk.peer_domain.and_then(listed).or_else(|| if is_nx { by_number(facts, plan, trunk) } else { None })
+}
+
+/// The neighbour of NX-OS whose name no input tells: by its domain, or by its IP address.
+fn by_number(facts: &Facts, plan: &Plan, trunk: &Trunk) -> Option<usize> {
+    let own = plan.chassis_of[trunk.seen];
+    let vsan = trunk.vsan.unwrap_or(1);
+    let others = || (0..plan.chassis.len()).filter(|i| Some(*i) != own);
+    let only = |found: Vec<usize>| if found.len() == 1 { found.first().copied() } else { None };
+    let has_domain = |i: &usize| {
+        let domain = plan.chassis[*i].domains.get(&vsan).map(|(domain, _)| *domain);
+        domain.is_some() && domain == trunk.peer_domain
+    };
+    // Another fabric may use the same VSAN and domain, so a switch with a name must list a link to
+    // this one, by the domain of this one.
+    let own_domain = own.and_then(|own| Some(plan.chassis[own].domains.get(&vsan)?.0));
+    let lists_own = |i: &usize| {
+        let mut links = facts.trunks.iter().filter(|other| plan.chassis_of[other.seen] == Some(*i));
+        trunk.peer_name.is_none()
+            || links
+                .any(|other| other.vsan.unwrap_or(1) == vsan && other.peer_domain == own_domain && own_domain.is_some())
+    };
+    let has_address = |i: &usize| trunk.peer_address.as_ref().is_some_and(|ip| plan.chassis[*i].addresses.contains(ip));
+    only(others().filter(|i| has_domain(i) && lists_own(i)).collect())
+        .or_else(|| only(others().filter(has_address).collect()))
+}
+
+/// The name of a host without that of its DNS domain.
+fn label(name: &str) -> &str {
+    match name.parse::<std::net::IpAddr>() {
+        Ok(_) => name,
+        Err(_) => name.split('.').next().filter(|label| !label.is_empty()).unwrap_or(name),
+    }
+}
+
+/// True if two names are of one host, where one of them may lack the DNS domain.
+fn is_same_host(a: &str, b: &str) -> bool {
+    let is_short = |name: &str| label(name).len() == name.len();
+    a.eq_ignore_ascii_case(b) || (is_short(a) || is_short(b)) && label(a).eq_ignore_ascii_case(label(b))
 }
 
 fn set_domain(facts: &Facts, plan: &mut Plan, chassis: usize, vsan: u16, domain: u8, at: At, notes: &mut Vec<Note>) {
@@ -198,6 +275,10 @@ fn set_domain(facts: &Facts, plan: &mut Plan, chassis: usize, vsan: u16, domain:
         Some((other, first)) if *other != domain => {
             let reason = format!("has domain {other} in one input and {domain} in another; domain {other} is kept");
             let (places, text) = ([*first, at], found.name.clone());
+            // Every row about a neighbour repeats its domain.
+            if notes.iter().any(|note| note.text == text && note.reason == reason) {
+                return;
+            }
             note(facts, notes, NoteKind::Conflict, &places, text, reason, "import outputs of one point in time");
         }
         Some(_) => {}

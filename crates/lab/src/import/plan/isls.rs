@@ -1,11 +1,9 @@
 //! Links between switches, from the statements of both ends.
 
+use super::trunks::{End, Trunks};
 use super::{At, Facts, Isl, Note, NoteKind, Plan, PortRef, chassis, note, tail};
-use crate::import::facts::Trunk;
+use crate::import::facts::{Os, Trunk};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A switch and a port.
-type End = (usize, u16);
 
 /// Ends of links, with the place of the statement and the other end.
 type Taken = BTreeMap<End, (At, End)>;
@@ -14,15 +12,19 @@ type Taken = BTreeMap<End, (At, End)>;
 #[derive(Clone, Debug)]
 struct Half {
     at: At,
-    local: (usize, u16),
+    local: End,
     peer: usize,
     peer_port: Option<u16>,
     gfc: Option<u32>,
+    /// Least number of lines.
     width: u32,
+    /// Which of the ends are port-channels.
+    channels: [bool; 2],
 }
 
 /// Fills `plan.isls`, and the fabrics of switches.
 pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
+    let trunks = Trunks::of(facts, plan);
     let halves: Vec<Half> = facts.trunks.iter().flat_map(|trunk| resolve(facts, plan, trunk, notes)).collect();
     let mut taken = Taken::new();
     let (known, open): (Vec<Half>, Vec<Half>) = halves.into_iter().partition(|half| half.peer_port.is_some());
@@ -44,28 +46,59 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
             }
             None => {}
         }
-        taken.insert(half.local, (half.at, remote));
-        taken.insert(remote, (half.at, half.local));
-        let ends = [(half.local.0, Some(half.local.1)), (half.peer, Some(port))];
-        plan.isls.push(Isl { ends, gfc: half.gfc, width: half.width });
+        let isl = isl(facts, plan, &trunks, &half, (half.peer, Some(port)), half.width, notes);
+        let ends = isl.lines.iter().filter_map(|line| Some(((half.local.0, line[0]?), (half.peer, line[1]?))));
+        for (near, far) in ends.chain([(half.local, remote)]) {
+            taken.entry(near).or_insert((half.at, far));
+            taken.entry(far).or_insert((half.at, near));
+        }
+        plan.isls.push(isl);
     }
-    pair(facts, plan, open, &taken, notes);
+    pair(facts, plan, &trunks, open, &taken, notes);
     fabrics(facts, plan);
 }
 
-/// Resolves the two switches of a statement. A trunk port takes the neighbour of its master, and a
+/// A link with all its lines.
+fn isl(
+    facts: &Facts,
+    plan: &Plan,
+    trunks: &Trunks,
+    half: &Half,
+    far: (usize, Option<u16>),
+    width: u32,
+    notes: &mut Vec<Note>,
+) -> Isl {
+    let (lines, is_guess) = trunks.lines(half.local, far, half.channels, width);
+    let switches = [half.local.0, far.0];
+    if is_guess {
+        let [near, far] = switches.map(|switch| plan.switches[switch].name.as_str());
+        let text = format!("{near} and {far}");
+        let reason = "have a trunk, whose ports are paired in the order of their numbers";
+        let remedy = match plan.chassis[plan.switches[half.local.0].chassis].os {
+            Some(Os::NxOs) => "correct the [[isl]] by hand if that matters",
+            _ => "add the output of trunkshow",
+        };
+        note(facts, notes, NoteKind::Decision, &[half.at], text, reason, remedy);
+    }
+    let gfc = half.gfc.or_else(|| trunks.speed(switches, &lines));
+    Isl { switches, lines, gfc }
+}
+
+/// Resolves the two switches of a statement. The ports of a trunk are those of its master, and a
 /// port-channel stands for its members.
 fn resolve(facts: &Facts, plan: &Plan, trunk: &Trunk, notes: &mut Vec<Note>) -> Vec<Half> {
-    let master = trunk.master.and_then(|master| {
-        let of = |other: &&Trunk| {
-            other.seen == trunk.seen && other.port == PortRef::Number(master) && other.master.is_none()
+    if let Some(master) = trunk.master {
+        let chassis = plan.chassis_of[trunk.seen];
+        let is_master = |other: &Trunk| {
+            plan.chassis_of[other.seen] == chassis && other.port == PortRef::Number(master) && other.master.is_none()
         };
-        facts.trunks.iter().find(of)
-    });
-    if trunk.master.is_some() {
-        // The row of the master states the width; see `pair`.
-        if master.is_none() {
-            let (text, reason) = (format!("{:?}", trunk.port), "is a trunk port whose master no input lists");
+        // The row of the master states the neighbour; see `trunks`.
+        if !facts.trunks.iter().any(is_master) {
+            let text = match &trunk.port {
+                PortRef::Number(port) => format!("port {port}"),
+                PortRef::Name(name) => name.clone(),
+            };
+            let reason = "is a trunk port whose master no input lists";
             note(facts, notes, NoteKind::Unplaced, &[trunk.at], text, reason, "add the whole port table");
         }
         return Vec::new();
@@ -80,31 +113,36 @@ fn resolve(facts: &Facts, plan: &Plan, trunk: &Trunk, notes: &mut Vec<Note>) -> 
         return Vec::new();
     };
     let Some(number) = plan.number(switch, &trunk.port) else { return Vec::new() };
-    let (own, own_speed) = members(facts, plan, switch, &trunk.port);
-    let (others, others_speed) = trunk.peer_port.as_ref().map_or((1, None), |port| members(facts, plan, peer, port));
-    let slaves = facts.trunks.iter().filter(|other| other.seen == trunk.seen && other.master == Some(number)).count();
-    let width = trunk.width.max(own).max(others).max(slaves as u32 + 1);
-    let gfc = trunk.gfc.or(own_speed).or(others_speed);
+    let speed = channel_speed(facts, plan, switch, &trunk.port);
+    let speed = speed.or_else(|| channel_speed(facts, plan, peer, trunk.peer_port.as_ref()?));
+    let is_channel = |port: &PortRef| matches!(port, PortRef::Name(name) if name.contains("port-channel"));
     let peer_port = trunk.peer_port.as_ref().and_then(|port| plan.number(peer, port));
-    vec![Half { at: trunk.at, local: (switch, number), peer, peer_port, gfc, width }]
+    vec![Half {
+        at: trunk.at,
+        local: (switch, number),
+        peer,
+        peer_port,
+        gfc: trunk.gfc.or(speed),
+        width: trunk.width,
+        channels: [is_channel(&trunk.port), trunk.peer_port.as_ref().is_some_and(is_channel)],
+    }]
 }
 
-/// Number of interfaces in a port-channel, at least 1, and the speed of the slowest.
-fn members(facts: &Facts, plan: &Plan, switch: usize, port: &PortRef) -> (u32, Option<u32>) {
-    let PortRef::Name(name) = port else { return (1, None) };
+/// Speed of the slowest member of a port-channel, or of an interface.
+fn channel_speed(facts: &Facts, plan: &Plan, switch: usize, port: &PortRef) -> Option<u32> {
+    let PortRef::Name(name) = port else { return None };
     let chassis = plan.switches[switch].chassis;
     let sightings = facts.sightings.iter().enumerate().filter(|(seen, _)| plan.chassis_of[*seen] == Some(chassis));
-    let of_channel = sightings.map(|(_, sighting)| {
+    let mut speeds = sightings.filter_map(|(_, sighting)| {
         let members = sighting.interfaces.values().filter(|interface| interface.channel.as_deref() == Some(name));
         let speed = sighting.interfaces.get(name).and_then(|own| own.gfc).filter(|_| name.starts_with("fc"));
-        let slowest = members.clone().filter_map(|interface| interface.gfc).min();
-        (members.count().max(1) as u32, slowest.or(speed))
+        members.filter_map(|interface| interface.gfc).min().or(speed)
     });
-    of_channel.fold((1, None), |a, b| (a.0.max(b.0), a.1.or(b.1)))
+    speeds.next()
 }
 
 /// Pairs the ends of links whose remote ports no input tells: in the order of their port numbers.
-fn pair(facts: &Facts, plan: &mut Plan, open: Vec<Half>, taken: &Taken, notes: &mut Vec<Note>) {
+fn pair(facts: &Facts, plan: &mut Plan, trunks: &Trunks, open: Vec<Half>, taken: &Taken, notes: &mut Vec<Note>) {
     let mut sides: BTreeMap<(usize, usize), [Vec<Half>; 2]> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for half in open {
@@ -130,8 +168,20 @@ fn pair(facts: &Facts, plan: &mut Plan, open: Vec<Half>, taken: &Taken, notes: &
                 (x, y) => x.or(y),
             };
             let width = l.map_or(1, |half| half.width).max(r.map_or(1, |half| half.width));
-            let port = |half: Option<&Half>| half.map(|half| half.local.1);
-            plan.isls.push(Isl { ends: [(a, port(l)), (b, port(r))], gfc, width });
+            let isl = match (l, r) {
+                (Some(half), other) => {
+                    let far = (b, other.map(|other| other.local.1));
+                    isl(facts, plan, trunks, half, far, width, notes)
+                }
+                (None, Some(half)) => {
+                    let mut isl = isl(facts, plan, trunks, half, (a, None), width, notes);
+                    isl.switches.reverse();
+                    isl.lines.iter_mut().for_each(|line| line.reverse());
+                    isl
+                }
+                (None, None) => continue,
+            };
+            plan.isls.push(Isl { gfc: gfc.or(isl.gfc), ..isl });
         }
     }
 }
@@ -147,7 +197,7 @@ fn fabrics(facts: &Facts, plan: &mut Plan) {
         i
     }
     for isl in &plan.isls {
-        let (a, b) = (root(&mut fabric, isl.ends[0].0), root(&mut fabric, isl.ends[1].0));
+        let (a, b) = (root(&mut fabric, isl.switches[0]), root(&mut fabric, isl.switches[1]));
         fabric[a.max(b)] = a.min(b);
     }
     for member in &facts.members {

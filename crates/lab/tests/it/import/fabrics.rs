@@ -33,7 +33,8 @@ fn in_lab(lab: &LoadedLab, own: &str, fabric: &ZoneDatabase) -> Option<String> {
 /// The part of a lab that a configuration needs, with the names on the switches.
 fn part(lab: &LoadedLab, config: &str) -> Result<ZoneDatabase, String> {
     let part = only_config(&lab.lab.zone_database, config, Some(config));
-    on_switches(Dialect::FabricOs, &part, &lab.export_names).map_err(|problems| problems[0].to_string())
+    let zones = on_switches(Dialect::FabricOs, &part, &lab.export_names);
+    zones.map(|zones| zones.database).map_err(|problems| problems[0].to_string())
 }
 
 fn needed(database: &ZoneDatabase, config: &str) -> std::collections::BTreeMap<String, ObjectSets> {
@@ -97,7 +98,7 @@ fn the_undo_of_a_change_in_one_of_two_fabrics_leaves_zoning_on() {
         let enabled = in_force(&before.lab, &before.lab.zone_database, config, &[zone.to_owned()]).unwrap();
         assert_eq!(enabled.as_deref(), Some(config));
         let names = &before.export_names;
-        let on = |database: &ZoneDatabase| on_switches(Dialect::FabricOs, database, names).unwrap();
+        let on = |database: &ZoneDatabase| on_switches(Dialect::FabricOs, database, names).unwrap().database;
         let old = on(&only_config(&before.lab.zone_database, config, enabled.as_deref()));
         let new = on(&only_config(&after, config, Some(config)));
         let script = zone_commands(Dialect::FabricOs, &old, &new).unwrap();
@@ -131,7 +132,7 @@ fn renamed_objects_keep_their_names_on_the_switches() {
     let imported = import(&two_fabrics(), &Choices::default());
     assert!(imported.account.notes.iter().any(|note| note.kind == NoteKind::Decision && note.text == "PROD"));
     let lab = load(&imported.lab);
-    let of = |kind, name: &str| lab.export_names.get(&(kind, name.to_owned())).map(String::as_str);
+    let of = |kind, name: &str| lab.export_names.names.get(&(kind, name.to_owned())).map(String::as_str);
     assert_eq!(of(ObjectKind::Zone, "z_esx1-2"), Some("z_esx1"));
     assert_eq!(of(ObjectKind::Alias, "esx1-2"), Some("esx1"));
     assert_eq!(of(ObjectKind::Config, "PROD-2"), Some("PROD"));

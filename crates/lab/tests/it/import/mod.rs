@@ -2,8 +2,13 @@
 
 mod fabrics;
 mod foreign;
+mod in_force;
 mod large;
 mod models;
+mod nx_export;
+mod nxos;
+mod rest_files;
 mod round_trip;
 mod samples;
 mod sessions;
+mod trunks;

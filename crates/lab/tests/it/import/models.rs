@@ -63,6 +63,16 @@ impl Model for Fos {
 }
 
 impl Fos {
+    /// Members of the zones of the configuration that is enabled, with aliases replaced.
+    pub fn in_force(&self) -> BTreeSet<Set> {
+        let Some((_, zones, _)) = self.enabled.as_ref().map(|name| &self.objects[name]) else { return BTreeSet::new() };
+        let expand = |member: &String| match self.objects.get(member) {
+            Some((_, members, _)) => members.clone(),
+            None => Set::from([member.clone()]),
+        };
+        zones.iter().map(|zone| self.objects[zone].1.iter().flat_map(expand).collect()).collect()
+    }
+
     fn command(&mut self, line: &str) {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         let quoted: Vec<&str> = rest.split('"').skip(1).step_by(2).collect();
@@ -156,6 +166,13 @@ fn nx_text(member: &ZoneMember) -> String {
     }
 }
 
+impl Nx {
+    /// Members of an object, if there is one.
+    pub fn members(&self, kind: &str, name: &str) -> Option<&Set> {
+        self.objects.get(&(kind.to_owned(), name.to_owned()))
+    }
+}
+
 impl Model for Nx {
     fn of(database: &ZoneDatabase) -> Nx {
         let mut nx = Nx {
@@ -197,7 +214,7 @@ impl Model for Nx {
         for line in script.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
-                ["configure", "terminal"] | ["end"] | ["copy", ..] | ["zone", "commit", "vsan", "20"] => {}
+                ["!", ..] | ["configure", "terminal"] | ["end"] | ["copy", ..] | ["zone", "commit", "vsan", "20"] => {}
                 ["device-alias", "database" | "commit"] | ["no", "zone", "smart-zoning", ..] => object = None,
                 ["zone", "smart-zoning", "enable", "vsan", "20"] => {}
                 ["device-alias", "name", name, "pwwn", port] => {

@@ -83,7 +83,15 @@ pub fn fos_database() -> impl Strategy<Value = ZoneDatabase> {
 }
 
 fn nx_database() -> impl Strategy<Value = ZoneDatabase> {
-    database(nx_member().boxed(), [ZoneDefault::Open, ZoneDefault::Closed])
+    let all = database(nx_member().boxed(), [ZoneDefault::Open, ZoneDefault::Closed]);
+    // A port has one device alias; see `nx_export` for more.
+    all.prop_filter("two aliases of one port", |database| {
+        let mut seen = BTreeSet::new();
+        let aliases = database.defined.aliases.values();
+        aliases
+            .filter(|members| matches!(members[..], [ZoneMember::PortName(_)]))
+            .all(|members| seen.insert(members[0]))
+    })
 }
 
 /// The objects of a database without the order of members.

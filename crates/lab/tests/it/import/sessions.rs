@@ -36,6 +36,32 @@ sw1:admin> alishow a1
 ";
 
 #[test]
+fn features_of_newer_releases_tell_initiators_and_targets() {
+    let entry = |id: &str, name: &str, lines: &str| {
+        format!(" N    {id};      3;{name};{name}; na\n    FC4s: FCP FC-NVMe\n{lines}    Port Index: {}\n", &id[3..4])
+    };
+    let text = [
+        "sw1:admin> switchshow\nswitchName:\tsw1\nswitchDomain:\t1\nsw1:admin> nsshow -t\n{\n".to_owned(),
+        entry(
+            "010000",
+            "52:4a:93:71:00:00:00:01",
+            "    FC4 Features [FCP]: Target\n    FC4 Features [FC-NVMe]: NVM Subsystem Discovery Service\n",
+        ),
+        entry("010100", "c0:50:76:0a:00:00:00:01", "    FC4 Features [FCP]: Initiator\n"),
+        entry("010200", "52:4a:93:71:00:00:00:02", "    FC4 Features [FC-NVMe]: NVM Subsystem\n"),
+    ];
+    let imported = run(&text.concat());
+    let unknown = of_kind(&imported, NoteKind::Unplaced);
+    assert!(!unknown.iter().any(|note| note.text.contains("FC4")), "{unknown:?}");
+    for name in ["52:4a:93:71:00:00:00:01", "52:4a:93:71:00:00:00:02"] {
+        let storage =
+            imported.lab.split("[storage.").skip(1).any(|part| part.split("\n\n").next().unwrap().contains(name));
+        assert!(storage, "{}", imported.lab);
+    }
+    assert!(!imported.lab.contains("NAA 5"), "the features decide: {}", imported.lab);
+}
+
+#[test]
 fn commands_change_what_outputs_before_them_show() {
     let commands = "sw1:admin> alicreate \"a3\",\"50:00:09:73:00:18:1c:05\"
 sw1:admin> zoneadd \"z1\",\"a3\"

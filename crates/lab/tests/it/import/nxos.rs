@@ -1,0 +1,165 @@
+//! NX-OS: names of neighbours, aliases of aliases, inter-VSAN routing, and settings with a place.
+
+use super::trunks::{run, trunks};
+use sanloom_lab::import::{Imported, Note, NoteKind};
+use std::collections::BTreeSet;
+
+/// Configuration, topology and logins of a switch. `shown` is the neighbour as the topology has it.
+fn switch(name: &str, domain: u8, shown: &str, far: u8, fixed: bool, ip: &str) -> String {
+    let fixed = if fixed { format!("fcdomain domain {domain} static vsan 10\n") } else { String::new() };
+    format!(
+        "{name}# show running-config\nversion 9.3(2)\nswitchname {name}\nvsan database\n  vsan 10 name \"A\"\n{fixed}\
+         interface mgmt0\n  ip address {ip} 255.255.255.0\ninterface fc1/48\n  switchport mode E\n\
+         {name}# show topology vsan 10\n\nFC Topology for VSAN 10 :\n-----\n \
+         Interface  Peer Domain Peer Interface     Peer IP Address(Switch Name)\n-----\n\
+         fc1/48 0x{far:x}({far})   fc1/48  {shown}\n\
+         {name}# show flogi database\n\
+         fc1/1  10  0x{domain:02x}0000  10:00:00:00:c9:11:22:{domain:02x} 20:00:00:00:c9:11:22:{domain:02x}\n"
+    )
+}
+
+fn names(imported: &Imported) -> Vec<String> {
+    let loaded = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}\n{}", imported.lab));
+    loaded.lab.switches.iter().map(|switch| switch.name.clone()).collect()
+}
+
+fn bad(imported: &Imported) -> Vec<&Note> {
+    imported.account.notes.iter().filter(|note| note.kind <= NoteKind::Unplaced).collect()
+}
+
+fn one(pair: &str) -> BTreeSet<BTreeSet<String>> {
+    BTreeSet::from([BTreeSet::from([pair.to_owned()])])
+}
+
+#[test]
+fn a_neighbour_is_found_by_its_name_its_domain_or_its_address() {
+    for (a, b, fixed) in [
+        ("10.2.2.11(mds-b)", "10.2.2.10(mds-a)", true),
+        // With the DNS domain, and no domain in the configurations.
+        ("10.2.2.11(mds-b.example.com)", "10.2.2.10(mds-a.example.com)", false),
+        ("10.2.2.11(MDS-B.example.com)", "10.2.2.10(mds-a.example.com)", false),
+        // Without a name: by the static domain, or by the address.
+        ("0.0.0.0", "0.0.0.0", true),
+        ("10.2.2.11", "10.2.2.10", false),
+        // Names that no configuration has: by domains that fit on both sides.
+        ("10.9.9.1(old-b)", "10.9.9.2(old-a)", true),
+    ] {
+        let files = [
+            ("a", switch("mds-a", 33, a, 42, fixed, "10.2.2.10")),
+            ("b", switch("mds-b", 42, b, 33, fixed, "10.2.2.11")),
+        ];
+        let imported = run(&files);
+        assert_eq!(names(&imported), ["mds-a", "mds-b"], "{a}\n{}", imported.lab);
+        assert_eq!(trunks(&imported.lab), one("mds-a:47-mds-b:47"), "{a}\n{}", imported.lab);
+        assert!(bad(&imported).is_empty(), "{a}: {:?}", bad(&imported));
+    }
+}
+
+#[test]
+fn a_neighbour_that_only_the_topology_shows_becomes_a_switch() {
+    let a = switch("mds-a", 33, "10.2.2.11(mds-b.example.com)", 42, true, "10.2.2.10");
+    let imported = run(&[("a", a)]);
+    assert_eq!(names(&imported), ["mds-a", "mds-b"], "{}", imported.lab);
+    assert_eq!(trunks(&imported.lab), one("mds-a:47-mds-b:47"), "{}", imported.lab);
+    assert!(imported.lab.contains("[switch.mds-b]\ndomain = 42\n"), "{}", imported.lab);
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+}
+
+#[test]
+fn neighbours_with_one_name_in_two_dns_domains_are_two_switches() {
+    let a = switch("mds-a", 33, "10.2.2.11(mds-b.east.example)", 42, true, "10.2.2.10");
+    let more = "   fc1/47 0x2b(43)   fc1/47  10.3.2.11(mds-b.west.example)\n";
+    let a = a.replace("mds-a# show flogi", &format!("{more}mds-a# show flogi"));
+    assert_eq!(names(&run(&[("a", a)])).len(), 3);
+}
+
+#[test]
+fn another_fabric_with_the_same_domain_is_no_neighbour() {
+    let a = switch("mds-a", 33, "10.2.2.11(mds-b)", 42, true, "10.2.2.10");
+    let other = switch("mds-d", 42, "10.5.5.1(mds-c)", 7, true, "10.5.5.2");
+    let found = names(&run(&[("a", a), ("d", other)]));
+    assert_eq!(found.iter().map(String::as_str).collect::<BTreeSet<_>>(), ["mds-a", "mds-b", "mds-c", "mds-d"].into());
+}
+
+const CONFIG: &str = "switchname m1
+vsan database
+  vsan 10 name \"A\"
+fcdomain priority 1 vsan 10
+device-alias database
+  device-alias name h1 pwwn 10:00:00:10:9b:1c:00:01
+  device-alias name s1 pwwn 50:00:09:73:00:18:1c:04
+device-alias commit
+fcalias name FA vsan 10
+    member device-alias h1
+    member pwwn 50:00:09:73:00:18:1c:05
+zone name z1 vsan 10
+    member fcalias FA
+    member device-alias s1
+zoneset name s vsan 10
+    member z1
+zoneset activate name s vsan 10
+";
+
+#[test]
+fn an_fcalias_has_the_port_names_of_its_device_aliases() {
+    let imported = run(&[("m1", CONFIG.to_owned())]);
+    let lab = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}")).lab;
+    let members: Vec<String> = lab.zone_database.defined.aliases["FA"].iter().map(ToString::to_string).collect();
+    assert_eq!(members, ["10:00:00:10:9b:1c:00:01", "50:00:09:73:00:18:1c:05"]);
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+    let note = imported.account.notes.iter().find(|note| note.text == "alias FA").unwrap();
+    assert!(note.kind == NoteKind::Decision && note.reason.contains("device alias h1"), "{note:?}");
+}
+
+#[test]
+fn the_priority_of_a_switch_is_that_of_its_vsan() {
+    let imported = run(&[("m1", CONFIG.to_owned())]);
+    assert!(imported.lab.contains("fabric = { cost = \"cisco\", priority = 1 }"), "{}", imported.lab);
+}
+
+#[test]
+fn inter_vsan_routing_is_one_note() {
+    let ivr = "ivr nat
+ivr zone name ivr1
+    member pwwn 10:00:00:00:c9:11:22:33 vsan 10
+    member pwwn 50:00:09:73:00:1a:2b:01 vsan 20
+ivr zoneset name ivrzs
+    member ivr1
+ivr zoneset activate name ivrzs
+ivr vsan-topology auto
+";
+    let imported = run(&[("m1", format!("{CONFIG}{ivr}"))]);
+    let notes = bad(&imported);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert_eq!(notes[0].text, "inter-VSAN routing (IVR)");
+    assert_eq!((notes[0].places[0].line, notes[0].places[0].last), (18, 25));
+    assert!(notes[0].reason.starts_with("(8 lines)"), "{:?}", notes[0]);
+    assert_eq!(imported.account.files[0].lines, 25);
+}
+
+#[test]
+fn a_member_with_one_lun_is_the_whole_port_and_a_note_says_so() {
+    let text = CONFIG.replace("    member device-alias s1\n", "    member device-alias s1 lun 0x1\n");
+    let imported = run(&[("m1", text)]);
+    let notes = bad(&imported);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].reason.contains("one LUN") && notes[0].places[0].line == 14, "{:?}", notes[0]);
+    assert!(imported.lab.contains("members = [\"FA\", \"s1\"]"), "{}", imported.lab);
+}
+
+#[test]
+fn the_switchname_of_a_configuration_renames_its_switch() {
+    let config = "switch# show running-config
+vsan database
+  vsan 10 interface fc1/1
+switchname MDS62
+zone name z_1 vsan 10
+    member pwwn 21:00:00:e0:8b:00:00:01
+MDS62# show flogi database
+fc1/1            10    0x650000  21:00:00:e0:8b:00:00:01 20:00:00:e0:8b:00:00:01
+";
+    assert_eq!(names(&run(&[("x", config.to_owned())])), ["MDS62"]);
+    // Two configurations in one file are two switches.
+    let two = format!("{CONFIG}{}", CONFIG.replace("m1", "m2").replace("1c:00:01", "1c:00:09"));
+    assert_eq!(names(&run(&[("x", two)])), ["m1", "m2"]);
+}
