@@ -2,6 +2,7 @@
 
 mod api;
 mod client;
+mod console;
 mod fos;
 mod nxapi;
 mod page;
