@@ -4,6 +4,7 @@ mod api;
 mod client;
 mod console;
 mod fos;
+mod fos_bodies;
 mod nxapi;
 mod page;
 mod reference;
