@@ -3,6 +3,8 @@
 pub mod config;
 pub mod devices;
 pub mod interfaces;
+pub mod parts;
+pub mod pending;
 pub mod system;
 pub mod zones;
 
