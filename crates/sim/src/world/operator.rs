@@ -74,6 +74,11 @@ impl Operator {
         self.disabled.contains(&(switch, port))
     }
 
+    /// Disabled ports: switch and port.
+    pub fn disabled(&self) -> &BTreeSet<(u16, u16)> {
+        &self.disabled
+    }
+
     /// Returns whether a port at an end of a link is disabled.
     pub(super) fn darkens(&self, link: &Link) -> bool {
         let is_disabled =
@@ -163,9 +168,9 @@ pub fn change_zones(world: &mut World, switch: u16, tag: u32, change: ZoneChange
     control.handle(&mut env, switch, Input::ChangeZones { tag, change });
 }
 
-/// Disables or enables a port of a switch, at an end of a link. The link is dark while one of its
-/// ports is disabled, and while a fault keeps it down.
-pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enabled: bool) {
+/// Disables or enables a port of a switch. Its link, if it has one, is dark while one of its ports
+/// is disabled, and while a fault keeps it down.
+pub fn set_port(world: &mut World, link: Option<u16>, (switch, port): (u16, u16), enabled: bool) {
     let at = Instant::from_ns(world.net.now() / 1_000);
     let Some(operator) = &mut world.control.operator else { return };
     operator.log.port_enabled(at, (switch, port), enabled);
@@ -173,7 +178,7 @@ pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enable
         true => operator.disabled.remove(&(switch, port)),
         false => operator.disabled.insert((switch, port)),
     };
-    if changes && !awaits_link_up(world, link) {
+    if let Some(link) = link.filter(|link| changes && !awaits_link_up(world, *link)) {
         world.update_link(link);
     }
 }
