@@ -183,3 +183,25 @@ fn names_of_a_logical_switch_are_those_of_its_own_address() {
     assert!(list.starts_with("Created switches FIDs(Domain IDs):  10(10) 20(20)\n"), "{list}");
     assert!(list.contains("  1   |   10 |\n  2   |   20 |\n"), "{list}");
 }
+
+#[test]
+fn a_user_with_the_role_view_reads_names_and_changes_none() {
+    let (mut session, shared) = console(Role::View);
+    for (line, status) in [
+        ("portname", 0),
+        ("portname 0", 0),
+        ("portname 0 x", 1),
+        ("portname 0 -n x", 1),
+        ("switchname", 0),
+        ("switchname x", 1),
+        ("chassisname x", 1),
+        ("zone --show", 0),
+        ("zone --delete z", 1),
+        ("portcfgpersistentdisable 0", 1),
+    ] {
+        let reply = run(&mut session, &mut Chassis(false), line);
+        assert_eq!(reply.status, status, "{line}: {}", reply.output);
+        assert_eq!(reply.output == "RBAC permission denied.\n", status == 1, "{line}");
+    }
+    assert!(shared.lock().names.is_empty());
+}

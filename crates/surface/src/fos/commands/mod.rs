@@ -71,7 +71,7 @@ type Outcome = Result<(String, u8), Fault>;
 const USAGE: &str = "usage";
 
 /// Fault of wrong arguments; the answer is the usage of the command.
-fn usage() -> Fault {
+pub(super) fn usage() -> Fault {
     Fault { tag: USAGE, ..Fault::invalid("the arguments are wrong") }
 }
 

@@ -9,12 +9,14 @@ pub type Command = fn(&mut Room<'_>, &[String]) -> Outcome;
 /// Effect of a command on the switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// It only reads.
+    /// Only reads.
     None,
-    /// It changes something.
+    /// Changes something.
     Change,
-    /// It only reads without arguments, and with this option.
+    /// Only reads without arguments, and with this option.
     Reads(&'static str),
+    /// Only reads with at most this number of arguments.
+    ReadsUpTo(usize),
 }
 
 /// A command: one line of the table.
@@ -37,6 +39,7 @@ impl Entry {
         match self.effect {
             Effect::None => false,
             Effect::Change => true,
+            Effect::ReadsUpTo(count) => arguments.len() > count,
             Effect::Reads(option) => arguments.first().is_some_and(|first| first != option),
         }
     }
@@ -58,6 +61,11 @@ const fn write(name: &'static str, usage: &'static str, help: &'static str, run:
 /// A command that only reads without arguments, and with this option.
 const fn both(option: &'static str, entry: Entry) -> Entry {
     Entry { effect: Effect::Reads(option), ..entry }
+}
+
+/// A command that only reads with at most this number of arguments.
+const fn up_to(count: usize, entry: Entry) -> Entry {
+    Entry { effect: Effect::ReadsUpTo(count), ..entry }
 }
 
 /// A command that the session itself runs.
@@ -93,7 +101,7 @@ pub const COMMANDS: &[Entry] = &[
     read("cfgsize", "", "Print the size of the zone database", config::zone_size),
     write("cfgtransabort", "[TOKEN]", "Discard the zone transaction", zones::abort),
     read("cfgtransshow", "", "Print the zone transaction", zones::transaction),
-    both("", write("chassisname", "[NAME]", "Set or print the name of the chassis", fabric::chassis_name)),
+    up_to(0, write("chassisname", "[NAME]", "Set or print the name of the chassis", fabric::chassis_name)),
     read("chassisshow", "", "Print the parts of the chassis", config::chassis_show),
     read("configshow", "[-all] [-pattern \"TEXT\"]", "Print the configuration", config::show),
     both(
@@ -149,7 +157,7 @@ pub const COMMANDS: &[Entry] = &[
     write("portenable", PORTS, "Enable ports", ports::enable),
     read("porterrshow", "[[-i] PORT[-PORT] ...]", "Print the error counters of ports", ports::errors),
     read("portloginshow", PORTS, "Print the logins at ports", port_config::logins),
-    both("", write("portname", "[[-i] PORT[-PORT] [[-n] \"NAME\"]]", "Set or print the name of a port", ports::name)),
+    up_to(1, write("portname", "[[-i] PORT[-PORT] [[-n] \"NAME\"]]", "Set or print the name of a port", ports::name)),
     read("portshow", PORTS, "Print the state of a port", ports::show),
     write("portstatsclear", PORTS, "Reset the counters of ports", ports::clear),
     read("portstatsshow", PORTS, "Print the counters of ports", ports::statistics),
@@ -160,9 +168,9 @@ pub const COMMANDS: &[Entry] = &[
     read("slotshow", "", "Print the slots of the chassis", config::slots),
     write("switchdisable", "", "Disable the switch", system::disable),
     write("switchenable", "", "Enable the switch", system::enable),
-    both("", write("switchname", "[NAME]", "Set or print the name of the switch", fabric::switch_name)),
+    up_to(0, write("switchname", "[NAME]", "Set or print the name of the switch", fabric::switch_name)),
     read("switchshow", "[-portname | -portcount]", "Print the state of the switch and its ports", ports::switch_show),
-    both("", write("timeout", "[0-99999 minutes]", "Set or print the idle time of a session", options::timeout)),
+    up_to(0, write("timeout", "[0-99999 minutes]", "Set or print the idle time of a session", options::timeout)),
     read("trunkshow", "", "Print the trunks", ports::trunk_show),
     read("uptime", "", "Print the time since the start", fabric::uptime),
     read("version", "", "Print the version", fabric::version),
