@@ -357,7 +357,7 @@ impl Resource {
         }
         let left: Vec<Element> = entry.children().iter().filter(|leaf| !is_fixed(leaf)).cloned().collect();
         let changes = left.iter().any(|leaf| !is_key(leaf));
-        Ok(changes.then(|| Element { content: Content::Children(left), ..entry }))
+        Ok(changes.then_some(Element { content: Content::Children(left), ..entry }))
     }
 }
 

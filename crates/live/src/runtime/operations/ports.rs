@@ -21,6 +21,10 @@ pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) 
         Ok(found) => found,
         Err(reason) => return Answer::failed(reason),
     };
+    let of_chassis = &instance.lab.switches[usize::from(instance.lab_switches[switch])].virtual_fabric;
+    if of_chassis.as_ref().is_some_and(|fabric| !fabric.ports.contains(&port)) {
+        return Answer::failed(format!("port {port} of the chassis does not belong to the switch of `{name}`"));
+    }
     tracing::info!(port = name, enabled, "operator");
     instance.log.port_enabled(now, (instance.lab_switches[switch], port), enabled);
     let mut ends = vec![(switch, port)];
@@ -47,8 +51,11 @@ pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool) 
             ends.push((switch, port));
             PortKind::E
         }
+        // The port stays disabled when a link is attached to it.
         Attachment::Nothing => {
-            return Answer::failed(format!("nothing is attached to `{name}` in this instance"));
+            let disabled = &mut instance.fabric.switches[switch].disabled;
+            _ = if enabled { disabled.remove(&port) } else { disabled.insert(port) };
+            return Answer::Done;
         }
     };
     for (switch, port) in ends {
