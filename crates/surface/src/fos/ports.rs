@@ -40,7 +40,7 @@ pub fn all(room: &mut Room<'_>) -> Result<(SwitchRow, Vec<Port>), Fault> {
     Ok((own, ports))
 }
 
-/// Numbers of the ports of a switch. Those of a logical switch are numbers of its chassis.
+/// Numbers of the ports of a switch. A logical switch has the numbers of its chassis.
 fn own_numbers(own: &SwitchRow) -> BTreeSet<u32> {
     match own.chassis {
         Some(_) => own.port_numbers.iter().copied().collect(),
