@@ -174,6 +174,7 @@ impl ManagementArgs {
             }
             if let (Some(port), Some((first, _))) = (ssh_port, self.fos) {
                 let address = SocketAddr::from((address(first, index), port));
+                tracing::info!(switch, %address, "SSH");
                 ssh_listens.push(ssh::Listen { address, switch: switch.to_owned(), shared });
             }
         }
@@ -185,8 +186,8 @@ impl ManagementArgs {
             (None, _) | (_, None) => None,
             (Some(_), Some(users)) => {
                 let keys = UserKeys::read(&folder.join("ssh-keys")).map_err(Failure::environment)?;
-                let host_key = ssh::host_key(folder).map_err(Failure::environment)?;
-                let access = Access { users, keys, host_key };
+                let host_keys = ssh::host_keys(folder).map_err(Failure::environment)?;
+                let access = Access { users, keys, host_keys };
                 Some(ssh::Server::start(ssh_listens, access, connect()).map_err(Failure::environment)?)
             }
         };

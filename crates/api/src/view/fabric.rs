@@ -34,6 +34,13 @@ pub struct SwitchRow {
     pub principal: bool,
     /// Number of ports.
     pub ports: u32,
+    /// Numbers of the ports of a virtual-fabric switch, which are those of its chassis; empty for a
+    /// switch with its own chassis, whose ports have the numbers below `ports`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub port_numbers: Vec<u32>,
+    /// Ports without a link that an operator has disabled, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disabled_ports: Vec<u32>,
     /// Ports connected to N_Ports.
     pub f_ports: u32,
     /// Ports connected to switches, without isolated ports.

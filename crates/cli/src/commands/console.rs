@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let is_single = !args.commands.is_empty();
     let talks = !is_single && stdin().is_terminal();
     // Standard input also has the answers to the questions of the commands.
-    let mut lines = is_single.then(|| Ok(args.commands.join(" "))).into_iter().chain(stdin().lock().lines());
+    let mut lines = is_single.then(|| Ok(joined(&args.commands))).into_iter().chain(stdin().lock().lines());
     while !last.ends {
         if talks && !last.asks {
             write(&console.prompt())?;
@@ -107,7 +107,38 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// Line of the words of a command. The shell has removed the quotes around members and names, so an
+/// argument with a blank or a `;` has them again.
+fn joined(words: &[String]) -> String {
+    let quoted = |(at, word): (usize, &String)| {
+        let has_parts = word.contains(|c: char| c == ';' || c.is_whitespace());
+        match at > 0 && word.len() > 1 && has_parts && !word.contains(['"', '\'']) {
+            true => format!("\"{word}\""),
+            false => word.clone(),
+        }
+    };
+    words.iter().enumerate().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 fn write(text: &str) -> Result<(), Failure> {
     let mut out = stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn arguments_have_the_quotes_again_that_the_shell_has_removed() {
+        for (words, line) in [
+            (&["nsshow; nscamshow"][..], "nsshow; nscamshow"),
+            (&["zonecreate", "z", "a; b"], "zonecreate z \"a; b\""),
+            (&["portname", "0", "-n", "array 1"], "portname 0 -n \"array 1\""),
+            (&["switchshow", "|", "grep", "x"], "switchshow | grep x"),
+            (&["nsshow", ";", "nscamshow"], "nsshow ; nscamshow"),
+        ] {
+            assert_eq!(joined(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()), line);
+        }
+    }
 }

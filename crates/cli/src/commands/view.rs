@@ -16,7 +16,7 @@ pub struct Args {
     #[arg(value_name = "RESULT", required = true, num_args = 1..=2)]
     results: Vec<PathBuf>,
     /// Address and port of the page; except at a loopback address, it needs a login
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, visible_alias = "web", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     at: SocketAddr,
 }
 

@@ -82,9 +82,10 @@ impl Requests {
             Request::Volume { action: VolumeAction::Show { name } } => show_volumes(world, name.as_deref()),
             Request::Capture { link, file: Some(file) } => self.captures.start(world, &link, &file, sink),
             Request::Capture { link, file: None } => self.captures.stop(world, &link),
-            Request::Port { port, enabled, by } => match port_named(world, &port) {
-                Ok(place) => {
-                    operator::set_port(world, place.link, (place.switch, place.port), enabled, by.as_ref());
+            Request::Port { port, enabled, by } => match any_port_named(world, &port) {
+                Ok((switch, port)) => {
+                    let link = operator::link_of(world, switch, port).map(|(link, _)| link);
+                    operator::set_port(world, link, (switch, port), enabled, by.as_ref());
                     Answer::Done
                 }
                 Err(reason) => Answer::failed(reason),
@@ -220,19 +221,29 @@ struct Place {
     end: u8,
 }
 
-/// Returns the place of a port such as `sw1:0`.
-fn port_named(world: &World, name: &str) -> Result<Place, String> {
+/// Returns switch and number of a port such as `sw1:0`, also without a link.
+fn any_port_named(world: &World, name: &str) -> Result<(u16, u16), String> {
     let wrong = || format!("`{name}` is not a port; write switch and number, for example sw1:0");
     let (switch, number) = name.rsplit_once(':').ok_or_else(wrong)?;
     let port: u16 = number.parse().map_err(|_| wrong())?;
     let index = switch_named(world, switch)?;
-    let ports = world.lab.switches[usize::from(index)].ports;
+    let config = &world.lab.switches[usize::from(index)];
+    let ports = config.ports;
     if port >= ports {
         return Err(format!("{switch} has {ports} ports, so there is no port {port}; the first is 0"));
     }
-    let found = operator::link_of(world, index, port);
+    if config.virtual_fabric.as_ref().is_some_and(|fabric| !fabric.ports.contains(&port)) {
+        return Err(format!("port {port} of the chassis does not belong to {switch}"));
+    }
+    Ok((index, port))
+}
+
+/// Returns the place of a port with a link, such as `sw1:0`.
+fn port_named(world: &World, name: &str) -> Result<Place, String> {
+    let (switch, port) = any_port_named(world, name)?;
+    let found = operator::link_of(world, switch, port);
     let (link, end) = found.ok_or_else(|| format!("nothing is attached to `{name}` in this lab"))?;
-    Ok(Place { switch: index, port, link, end })
+    Ok(Place { switch, port, link, end })
 }
 
 /// Returns a table that a live instance has, if the model of the simulator has it, too.

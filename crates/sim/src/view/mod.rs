@@ -47,7 +47,9 @@ pub(crate) fn shown(world: &World, on: Option<u16>) -> Shown<'_> {
     });
     let since_start_s = since_start(world);
     let since = move |at: Instant| since_start_s(at.as_ns().saturating_mul(1_000));
-    Shown::new(&world.lab, seen.collect(), on, since)
+    let mut shown = Shown::new(&world.lab, seen.collect(), on, since);
+    shown.disabled = operator::state(world).map(|operator| operator.disabled().clone()).unwrap_or_default();
+    shown
 }
 
 /// Returns the current time in seconds since the start of the workloads; 0 before it.

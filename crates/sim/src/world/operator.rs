@@ -87,6 +87,11 @@ impl Operator {
         self.is_switch_disabled(switch) || self.is_disabled(switch, port)
     }
 
+    /// Disabled ports: switch and port.
+    pub fn disabled(&self) -> &BTreeSet<(u16, u16)> {
+        &self.disabled
+    }
+
     /// Returns whether a port at an end of a link, or its switch, is disabled.
     pub(super) fn darkens(&self, link: &Link) -> bool {
         let holds = |end: &LinkEnd| matches!(end.node, Node::Switch(switch) if self.holds(switch, end.port));
@@ -177,10 +182,15 @@ pub fn change_zones(world: &mut World, switch: u16, started: StartedChange) {
     control.handle(&mut env, switch, Input::ChangeZones { tag, change });
 }
 
-/// Disables or enables a port of a switch, at an end of a link. The link is dark while one of its
-/// ports or switches is disabled, and while a fault keeps it down. `by`: the user for the event
-/// log.
-pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enabled: bool, by: Option<&RequestUser>) {
+/// Disables or enables a port of a switch. Its link, if it has one, is dark while one of its ports
+/// or switches is disabled, and while a fault keeps it down. `by`: the user for the event log.
+pub fn set_port(
+    world: &mut World,
+    link: Option<u16>,
+    (switch, port): (u16, u16),
+    enabled: bool,
+    by: Option<&RequestUser>,
+) {
     let at = Instant::from_ns(world.net.now() / 1_000);
     let Some(operator) = &mut world.control.operator else { return };
     let changes = match enabled {
@@ -191,7 +201,7 @@ pub fn set_port(world: &mut World, link: u16, (switch, port): (u16, u16), enable
         return;
     }
     operator.log.port_enabled(at, (switch, port), enabled, by);
-    if !awaits_link_up(world, link) {
+    if let Some(link) = link.filter(|link| !awaits_link_up(world, *link)) {
         world.update_link(link);
     }
 }

@@ -361,7 +361,7 @@ fn a_request_that_a_simulation_cannot_execute_is_refused_with_the_reason() {
         (port("sw1", false), "for example sw1:0"),
         (port("sw3:0", false), "it has sw1, sw2"),
         (port("sw1:999", false), "there is no port 999"),
-        (port("sw1:3", false), "nothing is attached"),
+        (inject("sw1:3", "fcp == CMND", "drop", None), "nothing is attached"),
         (inject("sw1:0", "fcp == CMND", "delay:1ms", None), "keep their order"),
         (inject("sw1:0", "fcp == CMND", "reject:09/29", None), "reject nothing on request"),
         (inject("sw1:0", "!(parameter == 0)", "drop", None), "seq_cnt or length"),
@@ -376,6 +376,24 @@ fn a_request_that_a_simulation_cannot_execute_is_refused_with_the_reason() {
     ] {
         fabric.refused(request, why);
     }
+}
+
+#[test]
+fn a_port_without_a_link_is_disabled_until_it_is_enabled() {
+    let mut fabric = Operated::start();
+    let disabled = |fabric: &mut Operated| {
+        let show = Request::Show { table: ShowTable::Fabric(Which::Switch), switch: Some("sw1".to_owned()) };
+        let Answer::View(View { table: Table::Switch(view), .. }) = fabric.ask(show) else { panic!("another table") };
+        view.switches[0].disabled_ports.clone()
+    };
+    assert_eq!(disabled(&mut fabric), Vec::<u32>::new());
+    for (name, enabled, expected) in [("sw1:3", false, vec![3]), ("sw1:0", false, vec![3]), ("sw1:3", true, vec![])] {
+        assert_eq!(fabric.ask(port(name, enabled)), Answer::Done, "{name}");
+        fabric.run(10);
+        assert_eq!(disabled(&mut fabric), expected, "a port with a link has a row of its own");
+    }
+    assert_eq!(fabric.port("sw1:0").dark, Some(Dark::Disabled));
+    fabric.world.check().unwrap();
 }
 
 #[test]

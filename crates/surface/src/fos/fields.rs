@@ -76,7 +76,7 @@ const ADDRESS: &str = "address that the client connected to";
 const CONTROLLER: &str = "address of the fabric controller, from `switch`: `domain`";
 const FIXED: &str = "constant";
 const GIVEN: &str = "name that a client has given; lasts as long as the instance";
-const OPERATOR: &str = "`ports`: `dark` is `disabled`; a change is `sanloom port`";
+const OPERATOR: &str = "`ports`: `dark` is `disabled`, `switch`: `disabled_ports`; a change is `sanloom port`";
 
 /// `fibrechannel-switch/fibrechannel-switch`.
 pub const SWITCH: &[Field] = &[
@@ -144,7 +144,7 @@ pub const FABRIC_SWITCH: &[Field] = &[
 /// `interface/fibrechannel`.
 pub const PORT: &[Field] = &[
     text("name", "`ports`: `number`, as slot and port"),
-    text("wwn", "`ports`: `port_name`").opt(),
+    text("wwn", "`ports`: `port_name`, or the name that the port has with a link"),
     number("port-type", "`ports`: `mode`; 7 E, 11 U, 15 F, 17 FCoE"),
     text("port-type-string", "`ports`: `mode`"),
     text("user-friendly-name", "`port` and number, or the name that a client has given").rw(),

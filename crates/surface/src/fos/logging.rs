@@ -1,5 +1,6 @@
 //! The event log as a switch shows it: `logging/error-log`, `logging/audit-log`, and `errdump`.
 
+use super::commands::usage;
 use super::fault::Fault;
 use super::room::Room;
 use super::switches::Date;
@@ -68,7 +69,6 @@ struct Chosen {
 }
 
 fn chosen(words: &[String]) -> Result<Chosen, Fault> {
-    let usage = || Fault::failed("usage: errdump [-a | --all] [-r | --reverse] [--severity LEVEL] [--count NUMBER]");
     let mut chosen = Chosen { severity: None, count: None, reverse: false };
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {

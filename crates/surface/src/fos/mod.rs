@@ -87,6 +87,7 @@ impl Rest {
     /// Creates the interface of a switch of the lab. `shared` holds the settings that its command
     /// line has, too.
     pub fn new(switch: &str, mode: Mode, users: Arc<Users>, shared: Shared) -> Rest {
+        shared.register(switch);
         Rest { switch: switch.to_owned(), mode, users, shared, sessions: Sessions::default(), since_burst: 0 }
     }
 

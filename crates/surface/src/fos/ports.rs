@@ -6,15 +6,20 @@ use super::room::Room;
 use super::switches::check_name;
 use super::tree::Element;
 use sanloom_api::control::Request;
+use sanloom_api::view::build::port_name_of;
 use sanloom_api::view::{Dark, LoginKind, LoginRow, PortMode, PortRow, SwitchRow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A port of the switch; `None` instead of the row for a port without a link.
 pub struct Port {
     /// Number of the port on the switch.
     pub number: u32,
+    /// World-wide name; every port has one, with or without a link.
+    pub wwn: String,
     /// Values of the port.
     pub row: Option<PortRow>,
+    /// True for a port without a link that an operator has disabled.
+    disabled_alone: bool,
 }
 
 /// All ports of the switch, also those without a link.
@@ -22,12 +27,32 @@ pub fn all(room: &mut Room<'_>) -> Result<(SwitchRow, Vec<Port>), Fault> {
     let own = room.own()?;
     let mut rows: BTreeMap<u32, PortRow> = room.ports()?.ports.into_iter().map(|row| (row.number, row)).collect();
     counters::sample(room, rows.values());
-    // A logical switch has the ports of its links only, because its numbers are those of the
-    // chassis.
-    let count = if own.chassis.is_some() { 0 } else { own.ports };
-    let numbers: Vec<u32> = (0..count).chain(rows.keys().copied().filter(|number| *number >= count)).collect();
-    let ports = numbers.into_iter().map(|number| Port { number, row: rows.remove(&number) }).collect();
+    let mut numbers = own_numbers(&own);
+    numbers.extend(rows.keys());
+    let port = |number: u32| {
+        let row = rows.remove(&number);
+        let derived = || u16::try_from(number).ok().and_then(|number| port_name_of(&own.switch_name, number));
+        let wwn = row.as_ref().map(|row| row.port_name.clone()).or_else(derived).unwrap_or_default();
+        let disabled_alone = row.is_none() && own.disabled_ports.contains(&number);
+        Port { number, wwn, row, disabled_alone }
+    };
+    let ports = numbers.into_iter().map(port).collect();
     Ok((own, ports))
+}
+
+/// Numbers of the ports of a switch. A logical switch has the numbers of its chassis.
+fn own_numbers(own: &SwitchRow) -> BTreeSet<u32> {
+    match own.chassis {
+        Some(_) => own.port_numbers.iter().copied().collect(),
+        None => (0..own.ports).collect(),
+    }
+}
+
+/// Numbers of the ports of a switch of the instance, in order. `rows`: the ports with a link.
+pub fn numbers(rows: &[PortRow], own: &SwitchRow) -> BTreeSet<u32> {
+    let prefix = format!("{}:", own.switch);
+    let linked = rows.iter().filter(|port| port.port.starts_with(&prefix)).map(|port| port.number);
+    own_numbers(own).into_iter().chain(linked).collect()
 }
 
 /// Speed of a link in bits per second; the speed of Ethernet is not known.
@@ -45,7 +70,7 @@ impl Port {
 
     /// True if an operator has disabled the port itself, also while its switch is disabled.
     pub fn disabled(&self) -> bool {
-        self.row.as_ref().is_some_and(|row| row.dark == Some(Dark::Disabled))
+        self.disabled_alone || self.row.as_ref().is_some_and(|row| row.dark == Some(Dark::Disabled))
     }
 
     /// Number and name of the type.
@@ -117,10 +142,7 @@ pub fn fibrechannel(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let entries = ports.iter().map(|port| {
         let online = port.online();
         let (kind, kind_name) = port.kind();
-        let mut leaves = vec![Element::text("name", format!("0/{}", port.number))];
-        if let Some(row) = &port.row {
-            leaves.push(Element::text("wwn", &row.port_name));
-        }
+        let mut leaves = vec![Element::text("name", format!("0/{}", port.number)), Element::text("wwn", &port.wwn)];
         leaves.extend([
             Element::number("port-type", kind),
             Element::text("port-type-string", kind_name),
@@ -144,12 +166,12 @@ pub fn fibrechannel(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
             leaves.push(Element::number("fcid", id));
             leaves.push(Element::text("fcid-hex", format!("0x{id:06x}")));
         }
+        if port.disabled() {
+            leaves.push(Element::text("disable-reason", "Disabled by an operator"));
+        }
         if let Some(row) = &port.row {
             if let Some(reason) = &row.isolated {
                 leaves.push(Element::text("segmentation-reason", reason));
-            }
-            if port.disabled() {
-                leaves.push(Element::text("disable-reason", "Disabled by an operator"));
             }
             let empty = Vec::new();
             let logins = wwns.get(&row.port).unwrap_or(&empty);

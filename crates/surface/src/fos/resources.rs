@@ -275,8 +275,9 @@ impl Resource {
             zone_edits::write(room, self.object, &call.method, rest, &call.body)?;
         } else if let Some(patch) = self.patch {
             let entries = self.entries(rest, &call.body)?;
-            entries.iter().try_for_each(|entry| self.check(entry))?;
-            entries.iter().try_for_each(|entry| patch(room, entry))?;
+            let entries: Vec<Option<Element>> =
+                entries.into_iter().map(|entry| self.check(room, entry)).collect::<Result<_, _>>()?;
+            entries.iter().flatten().try_for_each(|entry| patch(room, entry))?;
         }
         let status = if call.method == Method::POST { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         Ok(Outcome::status(status))
@@ -296,11 +297,8 @@ impl Resource {
             filter.is_empty() || self.keys.is_empty() || filter.iter().any(|body| matches(entry, body, self.keys))
         });
         let chosen = select(chosen.collect(), rest)?;
-        // Clients name an object of the defined configuration in the body.
-        let chosen = match filter.first() {
-            Some(body) if self.is_zoning() => zones::filter(chosen, body),
-            _ => chosen,
-        };
+        // Clients name objects of the zone database in the body.
+        let chosen = if self.is_zoning() { zones::filter(chosen, rest, &call.body) } else { chosen };
         if chosen.is_empty() { Err(Fault::empty(NOTHING)) } else { Ok(chosen) }
     }
 
@@ -335,17 +333,31 @@ impl Resource {
         }
     }
 
-    fn check(&self, entry: &Element) -> Result<(), Fault> {
-        for leaf in entry.children().iter().filter(|leaf| !self.keys.contains(&leaf.name.as_str())) {
-            match self.fields.iter().find(|field| field.leaf == leaf.name) {
-                Some(field) if field.writable => {}
-                Some(_) => {
-                    return Err(Fault::unknown(format!("{} of {} cannot be changed here", leaf.name, self.object)));
-                }
-                None => return Err(Fault::unknown(format!("{} has no leaf {}", self.object, leaf.name))),
+    /// Checks the leaves of an entry. Returns the entry without the leaves that cannot be changed
+    /// and have the values that the body names; `None` if no other leaf is left.
+    fn check(&self, room: &mut Room<'_>, entry: Element) -> Result<Option<Element>, Fault> {
+        if let Some(leaf) = entry.repeated() {
+            return Err(Fault::invalid(format!("the body has {leaf} twice in one {}", self.object)));
+        }
+        let is_key = |leaf: &Element| self.keys.contains(&leaf.name.as_str());
+        let field = |leaf: &Element| self.fields.iter().find(|field| field.leaf == leaf.name);
+        if let Some(leaf) = entry.children().iter().find(|leaf| !is_key(leaf) && field(leaf).is_none()) {
+            return Err(Fault::unknown(format!("{} has no leaf {}", self.object, leaf.name)));
+        }
+        let is_fixed = |leaf: &&Element| !is_key(leaf) && field(leaf).is_some_and(|field| !field.writable);
+        if !entry.children().iter().any(|leaf| is_fixed(&leaf)) {
+            return Ok(Some(entry));
+        }
+        let current = (self.get)(room)?.into_iter().find(|own| matches(own, &entry, self.keys));
+        for leaf in entry.children().iter().filter(is_fixed) {
+            let own = current.as_ref().and_then(|own| own.child(&leaf.name)).map(Element::untyped);
+            if own != Some(leaf.untyped()) {
+                return Err(Fault::unknown(format!("{} of {} cannot be changed here", leaf.name, self.object)));
             }
         }
-        Ok(())
+        let left: Vec<Element> = entry.children().iter().filter(|leaf| !is_fixed(leaf)).cloned().collect();
+        let changes = left.iter().any(|leaf| !is_key(leaf));
+        Ok(changes.then_some(Element { content: Content::Children(left), ..entry }))
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Room<'a> {
     /// Name of the switch in the lab.
     pub switch: String,
     /// Settings of the switch.
-    pub shared: &'a Shared,
+    pub shared: Shared,
     /// Behaviour of the interface.
     pub mode: Mode,
     /// Time of the request.
@@ -65,14 +65,14 @@ impl<'a> Room<'a> {
     pub fn new(
         fabric: &'a mut dyn Fabric,
         switch: &str,
-        shared: &'a Shared,
+        shared: &Shared,
         mode: Mode,
         now: Now,
         who: Who,
         peer: &Peer,
     ) -> Room<'a> {
         let switch = switch.to_owned();
-        let address = peer.local.ip();
+        let (address, shared) = (peer.local.ip(), shared.clone());
         let interface = "REST";
         Room { fabric, switch, shared, mode, now, who, address, interface, switches: None, uptime_s: 0.0 }
     }
@@ -90,7 +90,10 @@ impl<'a> Room<'a> {
         }
         let same = |row: &&SwitchRow| row.chassis == own.chassis && row.vf_id.map(u32::from) == Some(id);
         match self.switches()?.iter().find(same) {
-            Some(row) => self.switch = row.switch.clone(),
+            Some(row) => {
+                self.switch = row.switch.clone();
+                self.shared = self.shared.of(&row.switch);
+            }
             // Clients that know no virtual fabrics name the default one.
             None if id == 128 => {}
             None => {

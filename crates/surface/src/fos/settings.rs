@@ -34,7 +34,11 @@ pub struct Burst {
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     settings: Arc<Mutex<Settings>>,
+    named: Arc<Mutex<Named>>,
 }
+
+/// Settings of the switches of an instance by their names.
+type Named = BTreeMap<String, Arc<Mutex<Settings>>>;
 
 /// Settings of one switch.
 #[derive(Clone, Debug)]
@@ -80,6 +84,27 @@ impl Shared {
     /// The settings.
     pub fn lock(&self) -> MutexGuard<'_, Settings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Default settings of another switch. Both share the names of the settings, because a client
+    /// can change a logical switch at the address of another one of its chassis.
+    pub fn beside(&self) -> Shared {
+        Shared { settings: Arc::default(), ..self.clone() }
+    }
+
+    /// Makes these settings those of the switch with this name.
+    pub fn register(&self, switch: &str) {
+        self.named().insert(switch.to_owned(), self.settings.clone());
+    }
+
+    /// Settings of the switch with this name. A switch without any has those by default.
+    pub fn of(&self, switch: &str) -> Shared {
+        let settings = self.named().entry(switch.to_owned()).or_default().clone();
+        Shared { settings, ..self.clone() }
+    }
+
+    fn named(&self) -> MutexGuard<'_, Named> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Idle time after which a session ends.

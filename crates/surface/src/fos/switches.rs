@@ -5,7 +5,7 @@ use super::room::Room;
 use super::tree::Element;
 use super::{FIRMWARE, SESSION_TTL, ports, settings, system};
 use crate::server::users::Role;
-use sanloom_api::view::{FabricSwitch, IslEnd, SwitchRow};
+use sanloom_api::view::{FabricSwitch, IslEnd, PortRow, SwitchRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
@@ -13,6 +13,11 @@ use std::ops::RangeInclusive;
 const MODEL: &str = "170.0";
 /// Maker and product of the chassis.
 pub const PRODUCT: &str = "sanloom";
+
+/// Role of a user who reads only.
+pub const USER: &str = "user";
+/// Role of a user who changes the switch.
+pub const ADMIN: &str = "admin";
 
 /// Address of the fabric controller of a domain, such as `fffc01`.
 pub fn controller(domain: Option<u8>) -> u32 {
@@ -27,7 +32,7 @@ fn virtual_fabric(row: &SwitchRow) -> i128 {
 pub fn login_parameters(room: &mut Room<'_>) -> Result<Element, Fault> {
     let own = room.own()?;
     let ids: BTreeSet<u16> = chassis_switches(room, &own)?.iter().filter_map(|row| row.vf_id).collect();
-    let role = if room.who.role == Role::View { "user" } else { "admin" };
+    let role = if room.who.role == Role::View { USER } else { ADMIN };
     let number = |ids: &BTreeSet<u16>, name: &str| -> Vec<Element> {
         let ids = if ids.is_empty() { BTreeSet::from([128]) } else { ids.clone() };
         ids.into_iter().map(|id| Element { in_list: true, ..Element::number(name, id) }).collect()
@@ -310,12 +315,10 @@ pub fn logical_switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     if own.chassis.is_none() {
         return Err(Fault::no_virtual_fabrics());
     }
-    let ports = room.all_ports()?.ports;
+    let ports: Vec<PortRow> = room.all_ports()?.ports;
     let entries = chassis_switches(room, &own)?.into_iter().map(|row| {
         let default = row.vf_id == Some(128);
-        let prefix = format!("{}:", row.switch);
-        let members =
-            ports.iter().filter(|port| port.port.starts_with(&prefix)).map(|port| format!("0/{}", port.number));
+        let members = ports::numbers(&ports, &row).into_iter().map(|number| format!("0/{number}"));
         Element::entry(
             "fibrechannel-logical-switch",
             vec![

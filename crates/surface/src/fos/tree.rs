@@ -94,6 +94,14 @@ impl Element {
         self.child(name).map(|child| child.value().trim().to_owned())
     }
 
+    /// Name of a child that stands twice in the element.
+    pub fn repeated(&self) -> Option<&str> {
+        let children = self.children();
+        let again =
+            |(index, child): &(usize, &Element)| children[..*index].iter().any(|other| other.name == child.name);
+        children.iter().enumerate().find(again).map(|(_, child)| &*child.name)
+    }
+
     /// The element as a decoder returns it: leaves are texts, an empty leaf is an empty container,
     /// and lists are not marked.
     #[must_use]

@@ -52,6 +52,7 @@ fn changes(rest: &[String], body: &[Element]) -> Result<Vec<Change>, Fault> {
         let Some((_, key, kind)) = kind_of(&element.name) else {
             return Err(Fault::unknown(format!("`{}` is no object of the zone database", element.name)));
         };
+        once(element)?;
         let name = element.leaf(key).filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| Fault::invalid(format!("the {} has no {key}", element.name)))?;
         Ok(Change { kind: *kind, name, element: element.clone(), rename: None })
@@ -71,6 +72,7 @@ fn changes(rest: &[String], body: &[Element]) -> Result<Vec<Change>, Fault> {
                 _ => inside,
             };
             let element = Element::container(element, below);
+            once(&element)?;
             let rename = element.leaf(key).filter(|new| new != name && !new.is_empty());
             vec![Change { kind: *kind, name: name.clone(), element, rename }]
         }
@@ -88,6 +90,14 @@ fn changes(rest: &[String], body: &[Element]) -> Result<Vec<Change>, Fault> {
         )));
     }
     Ok(changes)
+}
+
+/// Fails for an object with the same leaf twice: only one of them could be in force.
+fn once(element: &Element) -> Result<(), Fault> {
+    match element.repeated() {
+        None => Ok(()),
+        Some(leaf) => Err(Fault::invalid(format!("the body has {leaf} twice in one {}", element.name))),
+    }
 }
 
 /// Database that a request changes, and the node names of the fabric.
@@ -343,6 +353,7 @@ fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(
         _ => return Err(Fault::bad_uri()),
     }
     let leaves = Element::container("effective-configuration", leaves);
+    once(&leaves)?;
     let known = ["cfg-name", "checksum", "cfg-action", "cfg-action-v2", "default-zone-access"];
     if let Some(leaf) = leaves.children().iter().find(|leaf| !known.contains(&&*leaf.name)) {
         return Err(Fault::unknown(format!("{} of the effective configuration cannot be changed", leaf.name)));

@@ -2,7 +2,9 @@
 
 use super::fault::Fault;
 use super::room::Room;
+use super::switches::{ADMIN, USER};
 use super::tree::Element;
+use crate::server::users::Role;
 use sanloom_api::control::ZoneAction;
 use sanloom_api::zone_database::{Database, Definition, Member};
 use sanloom_api::zoning::ZoneStatus;
@@ -118,8 +120,10 @@ pub fn fabric_lock(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
         Element::number("remaining-time", open.and_then(|open| open.remaining_s).unwrap_or_default()),
     ];
     if let Some(owner) = open.and_then(|open| open.owner.as_ref()) {
+        // A switch has other words for roles than the instance.
+        let role = if owner.role == Role::View.word() { USER } else { ADMIN };
         children.extend([
-            Element::text("client-role", &owner.role),
+            Element::text("client-role", role),
             Element::text("client-user-name", &owner.user),
             Element::text("client-ip-address", &owner.address),
             Element::text("client-interface", &owner.interface),
@@ -129,22 +133,35 @@ pub fn fabric_lock(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     Ok(vec![Element::container("fabric-lock", children)])
 }
 
-/// Objects of the defined configuration that a body names; everything if it names none.
-pub fn filter(found: Vec<Element>, body: &Element) -> Vec<Element> {
-    let keys = [("alias", "alias-name"), ("zone", "zone-name"), ("cfg", "cfg-name")];
-    let wanted: Vec<(&str, &str, String)> = keys
-        .iter()
-        .flat_map(|(kind, key)| body.all(kind).filter_map(move |entry| Some((*kind, *key, entry.leaf(key)?))))
+/// Kinds of objects with their key leaves.
+const KEYS: [(&str, &str); 4] =
+    [("alias", "alias-name"), ("zone", "zone-name"), ("cfg", "cfg-name"), ("enabled-zone", "zone-name")];
+
+/// Objects that a body names, of those that a client reads; everything if it names none. `rest`:
+/// segments of the address after the object.
+pub fn filter(found: Vec<Element>, rest: &[String], body: &[Element]) -> Vec<Element> {
+    let inside: Vec<&Element> = (body.iter())
+        .flat_map(|element| match element.name.ends_with("-configuration") {
+            true => element.children().iter().collect(),
+            false => vec![element],
+        })
         .collect();
-    if wanted.is_empty() {
-        return found;
+    let name = |element: &Element| {
+        let (kind, key) = KEYS.iter().find(|(kind, _)| *kind == element.name)?;
+        Some((*kind, element.leaf(key)?))
+    };
+    let wanted: Vec<(&str, String)> = inside.into_iter().filter_map(name).collect();
+    let keep = |element: &Element| name(element).is_some_and(|own| wanted.contains(&own));
+    match rest.len() {
+        _ if wanted.is_empty() => found,
+        0 => {
+            let cut = |container: Element| {
+                let children: Vec<Element> = container.children().iter().filter(|child| keep(child)).cloned().collect();
+                (!children.is_empty()).then(|| Element::container(&container.name, children))
+            };
+            found.into_iter().filter_map(cut).collect()
+        }
+        1 => found.into_iter().filter(keep).collect(),
+        _ => found,
     }
-    let keep = |child: &Element| {
-        wanted.iter().any(|(kind, key, name)| child.name == *kind && child.leaf(key).as_ref() == Some(name))
-    };
-    let cut = |container: Element| {
-        let children: Vec<Element> = container.children().iter().filter(|child| keep(child)).cloned().collect();
-        (!children.is_empty()).then(|| Element::container(&container.name, children))
-    };
-    found.into_iter().filter_map(cut).collect()
 }

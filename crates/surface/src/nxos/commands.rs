@@ -6,7 +6,7 @@ use super::reply::{Outcome, Problem, Shown};
 use super::session::{Place, Session};
 use super::show;
 use crate::fos::commands::Reply;
-use crate::fos::commands::filters::{Filter, MAX_FILTERS, split};
+use crate::fos::commands::filters::{Filter, MAX_FILTERS, compile, split};
 use crate::server::users::Role;
 use std::sync::LazyLock;
 
@@ -60,6 +60,9 @@ const COMMANDS: &[Command] = &[
     show("show switchname", show::system::switch_name),
     show("show hostname", show::system::switch_name),
     show("show clock", show::system::clock),
+    show("show module", show::parts::modules),
+    show("show feature", show::parts::features),
+    show("show system uptime", show::parts::uptime),
     show("show vsan [VSAN]", show::system::vsans),
     show("show vsan [VSAN] membership", show::system::membership),
     show("show topology [vsan VSAN]", show::system::topology),
@@ -67,16 +70,22 @@ const COMMANDS: &[Command] = &[
     show("show fcdomain domain-list [vsan VSAN]", show::system::domains),
     show("show zone status [vsan VSAN]", show::zones::status),
     show("show zone [name NAME] [active] [vsan VSAN]", show::zones::zone),
+    show("show zone pending-diff [vsan VSAN]", show::pending::difference),
+    show("show zoneset brief [vsan VSAN]", show::pending::brief),
     show("show zoneset [name NAME] [active] [vsan VSAN]", show::zones::zone_set),
     show("show fcalias [name NAME] [vsan VSAN]", show::zones::fcalias),
     show("show device-alias database", show::devices::aliases),
     show("show device-alias name NAME", show::devices::aliases),
+    show("show device-alias pwwn WWN", show::devices::aliases),
     show("show device-alias status", show::devices::alias_status),
     show("show device-alias pending", show::devices::alias_pending),
     show("show flogi database [vsan VSAN]", show::devices::flogi),
     show("show flogi database interface IFACE", show::devices::flogi),
     show("show fcns database [detail] [vsan VSAN]", show::devices::fcns),
     show("show fcns database [vsan VSAN] detail", show::devices::fcns),
+    show("show fcns database domain DOMAIN [detail] [vsan VSAN]", show::devices::fcns),
+    show("show interface description", show::parts::descriptions),
+    show("show interface transceiver", show::parts::transceivers),
     show("show interface brief", show::interfaces::brief),
     show("show interface counters", show::interfaces::counters),
     show("show interface [TEXT]", show::interfaces::detailed),
@@ -84,6 +93,9 @@ const COMMANDS: &[Command] = &[
     show("show logging last NUMBER", show::logging::log_file),
     show("show running-config", show::config::running),
     show("show running-config interface [TEXT]", show::config::interfaces),
+    show("show running-config zone [vsan VSAN]", show::config::zoning_only),
+    show("show running-config vsan", show::config::vsans_only),
+    show("show running-config device-alias", show::config::aliases_only),
     plain("configure [terminal]", system::top),
     plain("end", system::top),
     plain("exit", system::top),
@@ -91,6 +103,9 @@ const COMMANDS: &[Command] = &[
     plain("terminal length LENGTH", system::nothing),
     plain("terminal width WIDTH", system::nothing),
     change("copy running-config startup-config", system::copy),
+    // N_Port ID virtualisation and this interface are always on.
+    change("feature npiv", system::nothing),
+    change("feature nxapi", system::nothing),
     change("switchname NAME", system::switch_name),
     change("hostname NAME", system::switch_name),
     change("zone name NAME vsan VSAN", zones::zone),
@@ -192,7 +207,8 @@ pub fn check(line: &str) -> bool {
         [Place::Top, Place::Zone(1, String::new()), Place::Vsans, Place::DeviceAliases, Place::Interfaces(Vec::new())];
     let parts = split(line);
     let [command, filters @ ..] = &parts[..] else { return false };
-    filters.iter().all(|text| filter(text).is_ok()) && places.iter().any(|place| find(place, command).is_ok())
+    filters.iter().all(|text| text == "json" || filter(text).is_ok())
+        && places.iter().any(|place| find(place, command).is_ok())
 }
 
 /// True for a command that shows something.
@@ -201,9 +217,33 @@ pub fn is_show(text: &str) -> bool {
     word.len() >= 2 && "show".starts_with(&word)
 }
 
-/// Commands of a line, with `;` between them.
+/// Commands of a line, with `;` between them. A `;` in quotes is part of a command, and so is one
+/// within a description, where a blank stands before the `;` that ends it.
 pub fn split_line(line: &str) -> Vec<&str> {
-    line.split([';', '\n']).map(str::trim).filter(|command| !command.is_empty()).collect()
+    let mut all = Vec::new();
+    for line in line.lines() {
+        let mut start = 0;
+        for (at, _) in line.match_indices(';') {
+            let (command, rest) = (&line[start..at], &line[at..]);
+            let is_quoted = command.matches('"').count() % 2 == 1 && rest.contains('"');
+            if is_quoted || is_description(command) && !command.ends_with(char::is_whitespace) {
+                continue;
+            }
+            all.push(command);
+            start = at + 1;
+        }
+        all.push(&line[start..]);
+    }
+    all.into_iter().map(str::trim).filter(|command| !command.is_empty()).collect()
+}
+
+/// True for a command whose last argument is any text.
+fn is_description(command: &str) -> bool {
+    let mut words = command.split_whitespace().map(str::to_ascii_lowercase);
+    let mut is = |name: &str, least: usize| {
+        words.next().is_some_and(|word| word.len() >= least && name.starts_with(word.as_str()))
+    };
+    is("switchport", 2) && is("description", 1)
 }
 
 /// Runs a command. Output that is not text has no filters.
@@ -229,6 +269,14 @@ pub fn run(session: &mut Session<'_>, line: &str, permitted: Permitted, is_text:
     if filters.len() > MAX_FILTERS {
         return Err(Problem::Syntax("% Too many filters\n".to_owned()));
     }
+    // Values as text come from the command itself, so they are the first filter.
+    let (as_json, filters) = match filters {
+        [first, rest @ ..] if first == "json" => (true, rest),
+        filters => (false, filters),
+    };
+    if as_json && !is_text {
+        return Err(Problem::Piped);
+    }
     let filters: Vec<Filter> = filters.iter().filter_map(|text| filter(text).transpose()).collect::<Result<_, _>>()?;
     if !filters.is_empty() && !is_text {
         return Err(Problem::Piped);
@@ -237,10 +285,14 @@ pub fn run(session: &mut Session<'_>, line: &str, permitted: Permitted, is_text:
     if needs_role(*kind) && session.room.who.role < Role::Operate {
         return Err(Problem::Denied);
     }
-    let shown = match call(session, &values) {
+    let mut shown = match call(session, &values) {
         Err(Problem::Absent(text)) if is_text => Shown::text(text),
         other => other?,
     };
+    if as_json {
+        let body = shown.body.take().ok_or(Problem::Unstructured)?;
+        shown = Shown::text(format!("{body}\n"));
+    }
     if filters.is_empty() {
         return Ok(shown);
     }
@@ -252,11 +304,40 @@ fn needs_role(kind: Kind) -> bool {
     matches!(kind, Kind::Change | Kind::At(_))
 }
 
+/// Number of lines without an argument.
+const LINES: usize = 10;
+
+/// Reads a filter that only NX-OS has.
+fn own_filter(name: &str, arguments: &[String]) -> Option<Result<Filter, Problem>> {
+    let invalid = || Problem::Syntax("% Invalid command\n".to_owned());
+    let pattern = |words: &[String], of: fn(regex::bytes::Regex) -> Filter| match words {
+        [] => Err(invalid()),
+        words => compile(&words.join(" "), false).map(of).ok_or_else(invalid),
+    };
+    let count = |of: fn(usize) -> Filter| match arguments {
+        [] => Ok(of(LINES)),
+        [number] => number.parse().map(of).map_err(|_| invalid()),
+        [word, number] if word == "lines" || word == "-n" => number.parse().map(of).map_err(|_| invalid()),
+        _ => Err(invalid()),
+    };
+    Some(match (name, arguments) {
+        ("begin", words) => pattern(words, Filter::Begin),
+        ("section", [include, words @ ..]) if include == "include" => pattern(words, Filter::Section),
+        ("section", words) => pattern(words, Filter::Section),
+        ("head", _) => count(Filter::Head),
+        ("last", _) => count(Filter::Last),
+        _ => return None,
+    })
+}
+
 /// Reads a filter in the words of NX-OS; `None` for one without an effect.
 fn filter(text: &str) -> Result<Option<Filter>, Problem> {
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
     let mut arguments: Vec<String> = words.map(|word| word.trim_matches(['"', '\'']).to_owned()).collect();
+    if let Some(filter) = own_filter(name, &arguments) {
+        return filter.map(Some);
+    }
     let name = match name {
         "no-more" => return Ok(None),
         "include" | "i" | "inc" => "grep",

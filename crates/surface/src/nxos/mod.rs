@@ -54,7 +54,8 @@ impl NxApi {
         peer: &Peer,
         fabric: &mut dyn Fabric,
     ) -> Result<Response<Bytes>, (StatusCode, &'static str)> {
-        if request.uri().path() != PATH {
+        let path = request.uri().path();
+        if path.strip_suffix('/').unwrap_or(path) != PATH {
             return Err((StatusCode::NOT_FOUND, "404 Not Found: the interface is at /ins"));
         }
         if request.method() != Method::POST {

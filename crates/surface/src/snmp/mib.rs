@@ -10,6 +10,7 @@ use crate::fos::ports::{Port, all, speed};
 use crate::fos::room::Room;
 use crate::fos::switches::{Date, PRODUCT};
 use crate::fos::system::is_online;
+use crate::server::process::Usage;
 use sanloom_api::view::{PortMode, SwitchRow};
 use std::collections::BTreeMap;
 
@@ -18,6 +19,10 @@ const INTERFACES: &[u32] = &[1, 3, 6, 1, 2, 1, 2];
 const FIBRE_CHANNEL: &[u32] = &[1, 3, 6, 1, 2, 1, 10, 56, 1];
 const IF_X_TABLE: &[u32] = &[1, 3, 6, 1, 2, 1, 31, 1, 1];
 const SWITCH: &[u32] = &[1, 3, 6, 1, 4, 1, 1588, 2, 1, 1, 1];
+const ENTITIES: &[u32] = &[1, 3, 6, 1, 2, 1, 47];
+/// Classes of physical entities.
+const CHASSIS: u32 = 3;
+const PORT: u32 = 10;
 /// `fibreChannel` of the registry of interface types.
 const IF_TYPE: i32 = 56;
 /// Largest payload of a frame.
@@ -64,9 +69,18 @@ pub fn read(room: &mut Room<'_>) -> Result<Tree, Fault> {
     system(&mut builder, room, &own, is_online);
     builder.add(INTERFACES, &[1, 0], Value::Integer(i32::try_from(ports.len()).unwrap_or(i32::MAX)));
     builder.add(SWITCH, &[6, 1, 0], Value::Integer(i32::try_from(ports.len()).unwrap_or(i32::MAX)));
+    let mut names = Vec::new();
     for port in &ports {
         let name = port.name(room);
-        port_rows(&mut builder, port, &name);
+        port_rows(&mut builder, &own, port, &name);
+        names.push((port.number, name));
+    }
+    entities(&mut builder, &own, &names);
+    if let Some(usage) = Usage::read() {
+        let memory = usage.memory_bytes.saturating_mul(100) / usage.total_bytes.max(1);
+        for (object, percent) in [(1, usage.processor_percent), (6, memory)] {
+            builder.add(SWITCH, &[26, object, 0], Value::Integer(i32::try_from(percent).unwrap_or(i32::MAX)));
+        }
     }
     Ok(Tree::new(builder.0))
 }
@@ -123,7 +137,7 @@ fn system(builder: &mut Builder, room: &Room<'_>, own: &SwitchRow, is_online: bo
 struct Seen<'p> {
     port: &'p Port,
     name: &'p str,
-    /// World-wide name in bytes; empty for a port without a link.
+    /// World-wide name in bytes.
     wwn: Vec<u8>,
     counters: BTreeMap<&'static str, u64>,
     bits: u64,
@@ -140,12 +154,12 @@ impl Seen<'_> {
     }
 }
 
-fn port_rows(builder: &mut Builder, port: &Port, name: &str) {
+fn port_rows(builder: &mut Builder, own: &SwitchRow, port: &Port, name: &str) {
     let row = port.row.as_ref();
     let seen = Seen {
         port,
         name,
-        wwn: row.map(|row| name_bytes(&row.port_name)).unwrap_or_default(),
+        wwn: name_bytes(&port.wwn),
         counters: row.map(counted).unwrap_or_default(),
         bits: row.and_then(speed).unwrap_or_default(),
     };
@@ -153,8 +167,7 @@ fn port_rows(builder: &mut Builder, port: &Port, name: &str) {
     builder.row(&[INTERFACES, &[2]].concat(), &[index], interface(&seen, index));
     builder.row(IF_X_TABLE, &[index], interface_x(&seen));
     builder.row(&[SWITCH, &[6, 2]].concat(), &[index], switch_port(&seen, index));
-    let port = [(1, Value::Gauge32(1)), (2, Value::Octets(seen.wwn.clone())), (11, Value::Gauge32(seen.port.number))];
-    builder.row(&[FIBRE_CHANNEL, &[3]].concat(), &[index], port);
+    builder.row(&[FIBRE_CHANNEL, &[3]].concat(), &[index], managed_port(&seen, own));
     let statistics =
         [(1, "bb-credit-zero"), (16, "in-frames"), (17, "in-octets"), (18, "out-frames"), (19, "out-octets")];
     let statistics =
@@ -174,6 +187,65 @@ fn port_rows(builder: &mut Builder, port: &Port, name: &str) {
     builder.row(&[FIBRE_CHANNEL, &[6]].concat(), &[index], errors);
 }
 
+/// Columns of `fcmPortTable` (RFC 4044). Types of ports: 1 unknown, 8 F_Port, 9 E_Port.
+fn managed_port(seen: &Seen<'_>, own: &SwitchRow) -> Vec<(u32, Value)> {
+    let mode = seen.port.row.as_ref().map(|row| row.mode).filter(|_| seen.port.online());
+    // Bits of the classes of service: class F is the first, class 3 the fourth.
+    let (kind, classes) = match mode {
+        Some(PortMode::F) => (8, 0x10),
+        Some(PortMode::E) => (9, 0x90),
+        _ => (1, 0),
+    };
+    vec![
+        (1, Value::Gauge32(1)),
+        (2, Value::Octets(seen.wwn.clone())),
+        (3, Value::Octets(name_bytes(&own.switch_name))),
+        (5, Value::Gauge32(kind)),
+        (6, Value::Octets(vec![0x90])),
+        (7, Value::Octets(vec![classes])),
+        (11, Value::Gauge32(seen.port.number)),
+        // The speed is negotiated.
+        (12, Value::Integer(1)),
+    ]
+}
+
+/// The chassis and its ports (ENTITY-MIB, RFC 6933). The chassis is the first entity.
+fn entities(builder: &mut Builder, own: &SwitchRow, ports: &[(u32, String)]) {
+    let version = env!("CARGO_PKG_VERSION");
+    let integer = |number: u32| Value::Integer(i32::try_from(number).unwrap_or(i32::MAX));
+    let mut entity = |index: u32, about: String, inside: u32, class: u32, place: u32, name: &str| {
+        let mut columns = vec![
+            (2, Value::text(&about)),
+            (3, Value::Oid(vec![0, 0])),
+            (4, integer(inside)),
+            (5, integer(class)),
+            (6, integer(place)),
+            (7, Value::text(name)),
+            (12, Value::text(PRODUCT)),
+            (16, truth(false)),
+        ];
+        if class == CHASSIS {
+            columns.extend([
+                (10, Value::text(version)),
+                (11, Value::text(&own.switch_name.replace(':', ""))),
+                (13, Value::text(&format!("{PRODUCT} switch"))),
+            ]);
+        }
+        builder.row(&[ENTITIES, &[1, 1, 1]].concat(), &[index], columns);
+    };
+    let chassis = own.chassis.as_ref().unwrap_or(&own.switch);
+    entity(1, format!("{PRODUCT} switch of a laboratory"), 0, CHASSIS, 0, chassis);
+    for (number, name) in ports {
+        let Some(index) = number.checked_add(2) else { continue };
+        entity(index, format!("FC port {}", port_name(*number)), 1, PORT, *number, name);
+    }
+    for (number, _) in ports {
+        let (Some(index), Some(interface)) = (number.checked_add(2), number.checked_add(1)) else { continue };
+        let of_interface = [INTERFACES, &[2, 1, 1, interface]].concat();
+        builder.row(&[ENTITIES, &[1, 3, 2]].concat(), &[index, 0], [(2, Value::Oid(of_interface))]);
+    }
+}
+
 fn interface(seen: &Seen<'_>, index: u32) -> Vec<(u32, Value)> {
     let up = |is_up: bool| Value::Integer(if is_up { 1 } else { 2 });
     let mut columns = vec![
@@ -186,6 +258,10 @@ fn interface(seen: &Seen<'_>, index: u32) -> Vec<(u32, Value)> {
         (7, up(!seen.port.disabled())),
         (8, up(seen.port.online())),
         (9, Value::TimeTicks(0)),
+        // Devices send no broadcast and no multicast frames.
+        (12, Value::Counter32(0)),
+        (18, Value::Counter32(0)),
+        (21, Value::Gauge32(0)),
         (13, wrapped(seen.of("class3-in-discards").unwrap_or_default())),
         (14, wrapped(seen.of("crc-errors").unwrap_or_default() + seen.of("frames-too-long").unwrap_or_default())),
         (15, Value::Counter32(0)),
@@ -201,10 +277,14 @@ fn interface_x(seen: &Seen<'_>) -> Vec<(u32, Value)> {
     let mut columns = vec![
         (1, Value::text(&port_name(seen.port.number))),
         (15, Value::Gauge32(u32::try_from(seen.bits / 1_000_000).unwrap_or(u32::MAX))),
+        (14, Value::Integer(2)),
         (16, truth(false)),
         (17, truth(true)),
         (18, Value::text(seen.name)),
+        (19, Value::TimeTicks(0)),
     ];
+    columns.extend([2, 3, 4, 5].map(|column| (column, Value::Counter32(0))));
+    columns.extend([8, 9, 12, 13].map(|column| (column, Value::Counter64(0))));
     let counters = [(6, "in-octets"), (7, "in-frames"), (10, "out-octets"), (11, "out-frames")];
     let counters = counters.into_iter().filter_map(|(column, name)| Some((column, Value::Counter64(seen.of(name)?))));
     columns.extend(counters);
@@ -215,8 +295,8 @@ fn switch_port(seen: &Seen<'_>, index: u32) -> Vec<(u32, Value)> {
     let port = seen.port;
     let mode = port.row.as_ref().map(|row| row.mode);
     let physical = match &port.row {
-        // No card, no light, in synchronisation.
-        None => 1,
+        // No transceiver, in synchronisation, no light.
+        None => 2,
         Some(row) if row.light => 6,
         Some(_) => 4,
     };

@@ -1,8 +1,9 @@
-//! Key of the server and public keys of users: [`host_key`], [`UserKeys`].
+//! Keys of the server and public keys of users: [`host_keys`], [`UserKeys`].
 
 use crate::server::users::random;
+use p256::SecretKey;
 use russh::keys::ssh_key::LineEnding;
-use russh::keys::ssh_key::private::Ed25519Keypair;
+use russh::keys::ssh_key::private::{EcdsaKeypair, Ed25519Keypair};
 use russh::keys::{PrivateKey, PublicKey};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +16,33 @@ use std::path::Path;
 /// # Errors
 /// The file cannot be read or written, or holds no key.
 pub fn host_key(folder: &Path) -> io::Result<PrivateKey> {
-    let path = folder.join("ssh_host_ed25519_key");
+    stored(folder, "ssh_host_ed25519_key", || Ok(PrivateKey::from(Ed25519Keypair::from_seed(&random::<32>()?))))
+}
+
+/// Returns the keys of the server in a folder as [`host_key`] does: one of Ed25519, and one of
+/// ECDSA on the curve P-256 (RFC 5656) for older clients.
+///
+/// # Errors
+/// As those of [`host_key`].
+pub fn host_keys(folder: &Path) -> io::Result<Vec<PrivateKey>> {
+    Ok(vec![host_key(folder)?, stored(folder, "ssh_host_ecdsa_key", ecdsa)?])
+}
+
+/// Makes a key on the curve P-256.
+fn ecdsa() -> io::Result<PrivateKey> {
+    // A random number is outside of the range of the curve with a probability of 2^-32.
+    for _ in 0..8 {
+        if let Ok(secret) = SecretKey::from_slice(&random::<32>()?) {
+            let public = secret.public_key().into();
+            return Ok(PrivateKey::from(EcdsaKeypair::NistP256 { public, private: secret.into() }));
+        }
+    }
+    Err(io::Error::other("the random numbers of the machine make no key"))
+}
+
+/// Key in a file of a folder, or a new one that is stored there.
+fn stored(folder: &Path, name: &str, make: impl Fn() -> io::Result<PrivateKey>) -> io::Result<PrivateKey> {
+    let path = folder.join(name);
     match fs::read(&path) {
         Ok(text) => PrivateKey::from_openssh(text).map_err(|error| {
             let path = path.display();
@@ -23,7 +50,7 @@ pub fn host_key(folder: &Path) -> io::Result<PrivateKey> {
             io::Error::new(io::ErrorKind::InvalidData, text)
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let key = PrivateKey::from(Ed25519Keypair::from_seed(&random::<32>()?));
+            let key = make()?;
             let text = key.to_openssh(LineEnding::LF).map_err(io::Error::other)?;
             fs::create_dir_all(folder)?;
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;

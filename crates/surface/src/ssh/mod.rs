@@ -15,7 +15,7 @@ mod keys;
 mod stream;
 mod terminal;
 
-pub use keys::{UserKeys, host_key};
+pub use keys::{UserKeys, host_key, host_keys};
 pub use russh::keys::{PrivateKey, PublicKey};
 pub use terminal::{Key, MAX_LINE, Terminal};
 
@@ -28,7 +28,7 @@ use crate::server::workers::Workers;
 use crate::server::{Peer, Unusable};
 use connection::{Client, Connection};
 use russh::server::{Config, run_stream};
-use russh::{MethodKind, MethodSet, SshId};
+use russh::{MethodKind, MethodSet, Preferred, SshId, kex};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,8 +73,8 @@ pub struct Access {
     pub users: Arc<Users>,
     /// Public keys of users of the table.
     pub keys: UserKeys,
-    /// Key of the server.
-    pub host_key: PrivateKey,
+    /// Keys of the server, of different algorithms.
+    pub host_keys: Vec<PrivateKey>,
 }
 
 /// Time limits for slow clients.
@@ -167,13 +167,13 @@ impl Server {
             (address, Arc::new(Host { switch, shared, sessions }))
         });
         let sockets = Sockets::bind(hosts)?;
-        let Access { users, keys, host_key } = access;
+        let Access { users, keys, host_keys } = access;
         let common = Arc::new(Common {
             users,
             keys,
             limits,
             workers: Workers::start("ssh-worker", Arc::new(connect))?,
-            config: Arc::new(config(host_key, limits)),
+            config: Arc::new(config(host_keys, limits)),
             hashing: Semaphore::new(1),
             startups: Mutex::default(),
             next: AtomicU64::new(1),
@@ -189,14 +189,22 @@ impl Server {
     }
 }
 
-fn config(host_key: PrivateKey, limits: Limits) -> Config {
+/// Key exchanges: those that the library prefers, and for older clients those on the curves of
+/// NIST (RFC 5656).
+fn key_exchanges() -> Vec<kex::Name> {
+    let more = [kex::ECDH_SHA2_NISTP256, kex::ECDH_SHA2_NISTP384, kex::ECDH_SHA2_NISTP521];
+    Preferred::DEFAULT.kex.iter().copied().chain(more).collect()
+}
+
+fn config(host_keys: Vec<PrivateKey>, limits: Limits) -> Config {
     Config {
         server_id: SshId::Standard(concat!("SSH-2.0-sanloom_", env!("CARGO_PKG_VERSION")).into()),
         methods: MethodSet::from(&[MethodKind::PublicKey, MethodKind::Password][..]),
         auth_rejection_time: limits.rejection,
         // Clients ask for the methods by a login without a password.
         auth_rejection_time_initial: Some(Duration::ZERO),
-        keys: vec![host_key],
+        preferred: Preferred { kex: key_exchanges().into(), ..Preferred::DEFAULT },
+        keys: host_keys,
         max_auth_attempts: MAX_ATTEMPTS,
         // A few messages for each channel bound the memory.
         window_size: 64 << 10,

@@ -18,13 +18,13 @@ use sanloom_surface::server::{Bytes, Interface, Peer};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-struct Client {
+pub struct Client {
     rest: Rest,
     now: Duration,
 }
 
 impl Client {
-    fn new(mode: Mode) -> Client {
+    pub fn new(mode: Mode) -> Client {
         let mut users = Users::new().unwrap();
         users.set("admin", Role::Administer, "password").unwrap();
         users.set("guest", Role::View, "password").unwrap();
@@ -35,7 +35,7 @@ impl Client {
         self.send_to(&mut Alone, method, path, fields, body)
     }
 
-    fn send_to(
+    pub fn send_to(
         &mut self,
         fabric: &mut dyn Fabric,
         method: &str,
@@ -58,7 +58,7 @@ impl Client {
         self.send("POST", "/rest/login", &[("authorization", "Custom_Basic YWRtaW46cGFzc3dvcmQ=")], b"")
     }
 
-    fn token(&mut self) -> String {
+    pub fn token(&mut self) -> String {
         let response = self.login();
         response.headers()["authorization"].to_str().unwrap().to_owned()
     }
@@ -68,13 +68,13 @@ impl Client {
     }
 }
 
-fn text(response: &Response<Bytes>) -> &str {
+pub fn text(response: &Response<Bytes>) -> &str {
     std::str::from_utf8(response.body()).unwrap()
 }
 
 /// Text of the only error of an XML body.
 #[track_caller]
-fn message(response: &Response<Bytes>) -> String {
+pub fn message(response: &Response<Bytes>) -> String {
     let errors = xml::read(text(response)).unwrap();
     let all: Vec<&Element> = errors[0].all("error").collect();
     assert_eq!((&*errors[0].name, all.len()), ("errors", 1), "{}", text(response));

@@ -2,7 +2,9 @@
 
 mod api;
 mod client;
+mod console;
 mod fos;
+mod fos_bodies;
 mod nxapi;
 mod page;
 mod reference;

@@ -335,3 +335,87 @@ fn a_message_with_slow_commands_leaves_its_thread_to_other_clients() {
     let answer: Value = serde_json::from_slice(response.body()).unwrap();
     assert_eq!(answer["error"]["data"]["msg"], "Maximum time of a message exceeded\n", "{answer}");
 }
+
+/// Output of a command of a logical switch as text.
+fn of_logical(kind: &str, input: &str) -> Value {
+    let message = json!({"ins_api": {"version": "1.0", "type": kind, "chunk": "0", "sid": null, "input": input,
+                                     "output_format": "json"}});
+    let mut api = interface();
+    let fields = [("authorization", ADMIN), ("content-type", "application/json")];
+    let mut request = Request::builder().method("POST").uri("/ins/");
+    for (name, value) in fields {
+        request = request.header(name, value);
+    }
+    let address = "127.0.0.1:1000".parse().unwrap();
+    let peer = Peer { address, local: address, tls: false };
+    let request = request.body(Bytes::from(message.to_string())).unwrap();
+    let response = api.handle(Now::default(), &request, &peer, &mut Fake(crate::fos_bodies::logical));
+    assert_eq!(response.status(), 200, "the address with a slash at its end");
+    let mut answer: Value = serde_json::from_slice(response.body()).unwrap();
+    answer["ins_api"]["outputs"]["output"].take()
+}
+
+#[test]
+fn a_semicolon_in_a_description_or_in_quotes_is_part_of_it() {
+    let outputs = of_logical("cli_conf", "interface fc1/9 ;switchport description a;b ;switchport speed auto");
+    let inputs: Vec<&str> =
+        outputs.as_array().unwrap().iter().map(|output| output["input"].as_str().unwrap()).collect();
+    assert_eq!(inputs, ["interface fc1/9", "switchport description a;b", "switchport speed auto"]);
+    assert!(outputs.as_array().unwrap().iter().all(|output| output["code"] == "200"), "{outputs}");
+    let outputs = of_logical("cli_show_ascii", "show version;show clock");
+    assert_eq!(outputs.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_port_without_a_link_can_be_shut_down() {
+    let output = of_logical("cli_conf", "interface fc1/12 ;shutdown");
+    assert!(output.as_array().unwrap().iter().all(|output| output["code"] == "200"), "{output}");
+    let text = of_logical("cli_show_ascii", "show interface brief");
+    let text = text["body"].as_str().unwrap();
+    let status = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().split_whitespace().nth(4);
+    assert_eq!((status("fc1/11 "), status("fc1/12 ")), (Some("down"), Some("sfpAbsent")));
+    assert_eq!(text.lines().filter(|line| line.starts_with("fc1/")).count(), 8, "{text}");
+    let members = of_logical("cli_show_ascii", "show vsan membership");
+    assert!(members["body"].as_str().unwrap().contains("fc1/16"), "{members}");
+}
+
+#[test]
+fn further_commands_and_filters_have_outputs() {
+    let text = |input: &str| {
+        let output = of_logical("cli_show_ascii", input);
+        assert_eq!(output["code"], "200", "{input}: {output}");
+        output["body"].as_str().unwrap().to_owned()
+    };
+    for (input, part) in [
+        ("show running-config zone", "zone name zone1 vsan 10\n    member pwwn 10:00:00:00:00:00:00:01\n"),
+        ("show running-config zone vsan 10", "zone name zone2 vsan 10\n"),
+        ("show running-config vsan", "vsan database\n  vsan 10 name"),
+        ("show running-config device-alias", "  device-alias name a1 pwwn 10:00:00:00:00:00:00:01\n"),
+        ("show zone pending-diff", "No pending info found"),
+        ("show zoneset brief", "Zoneset not present"),
+        ("show device-alias pwwn 10:00:00:00:00:00:00:01", "device-alias name a1 pwwn"),
+        ("show device-alias pwwn 10:00:00:00:00:00:00:02", "not found"),
+        ("show module", "1    8      Fibre Channel"),
+        ("show feature", "npiv                  1         enabled\n"),
+        ("show system uptime", "System uptime:              0 days, 0 hours, 0 minutes, 1 seconds\n"),
+        ("show interface description", "fc1/9           --\n"),
+        ("show interface fc1/10 transceiver", "fc1/10 sfp is not present\n"),
+        ("show interface transceiver", "fc1/9 sfp is present\n"),
+        ("show feature | json", "\"cfcFeatureCtrlName2\":\"npiv\""),
+    ] {
+        let output = text(input);
+        assert!(output.contains(part), "{input}: {output}");
+    }
+    let lines = |input: &str| text(input).lines().count();
+    assert_eq!((lines("show feature | head 1"), lines("show feature | head lines 3")), (1, 3));
+    assert!(text("show feature | last 1").starts_with("nxapi"));
+    assert_eq!(text("show feature | begin npiv").lines().next().unwrap().split(' ').next(), Some("npiv"));
+    let section = text("show running-config | section zone1");
+    assert_eq!(section, "zone name zone1 vsan 10\n    member pwwn 10:00:00:00:00:00:00:01\n");
+    let body = of_logical("cli_show", "show module");
+    assert_eq!(body["body"]["TABLE_modinfo"]["ROW_modinfo"]["ports"], 8);
+    for feature in ["feature npiv", "feature nxapi"] {
+        assert_eq!(of_logical("cli_conf", feature)["code"], "200");
+    }
+    assert_eq!(of_logical("cli_conf", "feature telnet")["code"], "400");
+}

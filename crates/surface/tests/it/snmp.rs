@@ -1,6 +1,7 @@
 //! The SNMP agent without a fabric behind it: operations, sizes, hostile packets.
 
-use crate::client::Alone;
+use crate::client::{Alone, Fake};
+use crate::fos_bodies::logical;
 use proptest::prelude::*;
 use sanloom_surface::fos::Shared;
 use sanloom_surface::server::{Now, Peer};
@@ -68,6 +69,48 @@ fn a_change_is_refused() {
     let response = respond(&request(Operation::Set, &[&[1, 3, 6, 1, 2, 1, 1, 5, 0]]), &tree());
     // notWritable(17), at the first variable.
     assert!(response.windows(6).any(|bytes| bytes == [2, 1, 17, 2, 1, 1]), "{response:?}");
+}
+
+/// The end of the answer to a request for one object of a logical switch: type, length, value.
+fn value_of(name: &[u32], length: usize) -> Vec<u8> {
+    let agent = Agent::new("sw1", COMMUNITY, Shared::default());
+    let address = "127.0.0.1:1000".parse().unwrap();
+    let peer = Peer { address, local: address, tls: false };
+    let answer = agent.answer(Now::default(), &request(Operation::Get, &[name]), &peer, &mut Fake(logical));
+    answer[answer.len() - length..].to_vec()
+}
+
+#[test]
+fn ports_without_a_link_and_the_chassis_have_the_objects_that_monitoring_reads() {
+    const IF: [u32; 9] = [1, 3, 6, 1, 2, 1, 2, 2, 1];
+    const BROCADE: [u32; 11] = [1, 3, 6, 1, 4, 1, 1588, 2, 1, 1, 1];
+    const FCM_PORT: [u32; 11] = [1, 3, 6, 1, 2, 1, 10, 56, 1, 3, 1];
+    const ENTITY: [u32; 11] = [1, 3, 6, 1, 2, 1, 47, 1, 1, 1, 1];
+    let integer = |value: u8| vec![2, 1, value];
+    let cases = [
+        // The port 0/10 is disabled, and 0/9 is not.
+        ([&IF[..], &[7, 11]].concat(), integer(2)),
+        ([&IF[..], &[7, 10]].concat(), integer(1)),
+        ([&IF[..], &[6, 11]].concat(), vec![4, 8, 0x20, 0x0a, 0, 0, 0, 0, 0, 1]),
+        ([&IF[..], &[12, 11]].concat(), vec![0x41, 1, 0]),
+        // No transceiver; in synchronisation.
+        ([&BROCADE[..], &[6, 2, 1, 3, 11]].concat(), integer(2)),
+        ([&BROCADE[..], &[6, 2, 1, 3, 9]].concat(), integer(6)),
+        ([&FCM_PORT[..], &[5, 11]].concat(), vec![0x42, 1, 1]),
+        ([&FCM_PORT[..], &[12, 11]].concat(), integer(1)),
+        // The chassis contains the port.
+        ([&ENTITY[..], &[5, 1]].concat(), integer(3)),
+        ([&ENTITY[..], &[5, 12]].concat(), integer(10)),
+        ([&ENTITY[..], &[4, 12]].concat(), integer(1)),
+        ([&ENTITY[..], &[7, 1]].concat(), [&[4, 5][..], b"frame"].concat()),
+    ];
+    for (name, expected) in cases {
+        assert_eq!(value_of(&name, expected.len()), expected, "{name:?}");
+    }
+    for object in [1, 6] {
+        let usage = value_of(&[&BROCADE[..], &[26, object, 0]].concat(), 3);
+        assert_eq!(usage[..2], [2, 1], "an integer of percent: {usage:?}");
+    }
 }
 
 #[test]

@@ -2,14 +2,17 @@
 
 use proptest::prelude::*;
 use russh::client::{self, AuthResult, Handle, Handler};
+use russh::keys::{Algorithm, EcdsaCurve};
 use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate};
-use russh::{Channel, ChannelMsg, Disconnect, Error};
+use russh::{Channel, ChannelMsg, Disconnect, Error, Preferred, kex};
 use sanloom_api::control::{Answer, Request};
 use sanloom_surface::fos::commands::Console;
 use sanloom_surface::fos::{Now, Shared};
 use sanloom_surface::server::Peer;
 use sanloom_surface::server::users::{Role, Users};
-use sanloom_surface::ssh::{Access, Key, Limits, Listen, MAX_LINE, MAX_SESSIONS, Server, Terminal, UserKeys, host_key};
+use sanloom_surface::ssh::{
+    Access, Key, Limits, Listen, MAX_LINE, MAX_SESSIONS, Server, Terminal, UserKeys, host_key, host_keys,
+};
 use sanloom_surface::{Busy, Fabric};
 use std::fs;
 use std::future::Future;
@@ -55,7 +58,7 @@ impl Lab {
         let access = Access {
             users: Arc::new(users),
             keys: UserKeys::read(&keys).unwrap(),
-            host_key: host_key(&folder).unwrap(),
+            host_keys: host_keys(&folder).unwrap(),
         };
         let shared = Shared::default();
         let listen =
@@ -164,6 +167,23 @@ fn commands_run_by_exec_and_in_a_shell_with_password_and_with_key() {
         channel.eof().await.unwrap();
         let (output, status) = rest(channel).await;
         assert!(output.starts_with("rbash: nothing: command not found\nKernel: ") && status == Some(0), "{output}");
+    });
+}
+
+#[test]
+fn older_clients_agree_on_a_curve_of_nist_and_an_ecdsa_key() {
+    let lab = Lab::start("older", quick());
+    run(async {
+        for (kex, key) in [
+            (kex::ECDH_SHA2_NISTP256, Algorithm::Ecdsa { curve: EcdsaCurve::NistP256 }),
+            (kex::CURVE25519, Algorithm::Ed25519),
+        ] {
+            let preferred = Preferred { kex: vec![kex].into(), key: vec![key].into(), ..Preferred::DEFAULT };
+            let config = Arc::new(client::Config { preferred, ..Default::default() });
+            let mut handle = client::connect(config, lab.address(), Trusting).await.unwrap();
+            assert!(handle.authenticate_password("admin", PASSWORD).await.unwrap().success());
+            assert_eq!(exec(&handle, "sensorshow").await, (String::new(), Some(0)));
+        }
     });
 }
 

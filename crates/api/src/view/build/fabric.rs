@@ -2,7 +2,7 @@
 
 use super::{Shown, SwitchSeen};
 use crate::view::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
-use sanloom_fc::config::Node;
+use sanloom_fc::config::{LinkEnd, Node};
 use sanloom_fc::fabric::{Leg, PortMode};
 use sanloom_fc::fabric_switch::{IslState, IslStatus};
 use std::collections::BTreeMap;
@@ -25,6 +25,13 @@ fn row(shown: &Shown<'_>, node: &SwitchSeen<'_>) -> SwitchRow {
         domain: machine.domain(),
         principal: machine.domain().is_some() && machine.principal() == Some(machine.name()),
         ports: config.virtual_fabric.as_ref().map_or(config.ports.into(), |fabric| fabric.ports.len() as u32),
+        port_numbers: config
+            .virtual_fabric
+            .iter()
+            .flat_map(|fabric| &fabric.ports)
+            .map(|port| (*port).into())
+            .collect(),
+        disabled_ports: disabled(shown, node.number),
         f_ports: count(PortMode::F),
         e_ports: count(PortMode::E),
         isolated_ports: count(PortMode::Isolated),
@@ -37,6 +44,16 @@ fn row(shown: &Shown<'_>, node: &SwitchSeen<'_>) -> SwitchRow {
         rscns_sent: counters.rscn_sent,
         permissions: node.fib.permissions() as u64,
     }
+}
+
+/// Disabled ports of a switch without a link.
+fn disabled(shown: &Shown<'_>, switch: u16) -> Vec<u32> {
+    let has_link = |port: u16| {
+        let is_here = |end: &LinkEnd| end.node == Node::Switch(switch) && end.port == port;
+        shown.lab.links.iter().any(|link| link.ends.iter().any(is_here))
+    };
+    let own = shown.disabled.range((switch, 0)..=(switch, u16::MAX)).map(|(_, port)| *port);
+    own.filter(|port| !has_link(*port)).map(u32::from).collect()
 }
 
 pub(super) fn fabric(shown: &Shown<'_>) -> FabricView {

@@ -18,7 +18,7 @@ use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A table of `sanloom show`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -95,6 +95,8 @@ pub struct Shown<'s> {
     owners: BTreeMap<Wwpn, String>,
     /// Index in the lab of the only switch to show; `None` for all.
     pub on: Option<u16>,
+    /// Ports that an operator has disabled: index of the switch in the lab, and number.
+    pub disabled: BTreeSet<(u16, u16)>,
     /// Converts a time to seconds since the start of the workloads or of the instance.
     pub since_start_s: Box<dyn Fn(Instant) -> f64 + 's>,
 }
@@ -108,7 +110,8 @@ impl<'s> Shown<'s> {
         on: Option<u16>,
         since_start_s: impl Fn(Instant) -> f64 + 's,
     ) -> Shown<'s> {
-        Shown { lab, seen, owners: owners(lab), on, since_start_s: Box::new(since_start_s) }
+        let since_start_s = Box::new(since_start_s);
+        Shown { lab, seen, owners: owners(lab), on, disabled: BTreeSet::new(), since_start_s }
     }
 
     /// Builds a table. Returns `None` for the tables of ports, nodes and events, which the driver
@@ -167,6 +170,12 @@ pub fn isolated(machine: &FabricSwitch, port: u16) -> Option<String> {
 /// World-wide name of a port of a switch.
 pub fn port_name(machine: &FabricSwitch, port: u16) -> String {
     sanloom_fc::switch::port_name(machine.name(), port).to_string()
+}
+
+/// World-wide name of a port of the switch with this name; `None` if the name is none.
+pub fn port_name_of(switch_name: &str, port: u16) -> Option<String> {
+    let name = switch_name.parse().ok()?;
+    Some(sanloom_fc::switch::port_name(name, port).to_string())
 }
 
 /// True if a login with a duplicate port name has blocked the port.

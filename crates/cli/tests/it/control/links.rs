@@ -199,7 +199,17 @@ fn settings_of_an_operator_at_a_port_are_kept() {
         assert_ne!(ran.code, 0, "{line}: {ran:?}");
     }
     instance.run("port inject sw1:1 LAB --match els==FLOGI --do drop").refused("nothing is attached to `sw1:1`");
-    instance.run("port disable sw1:1 LAB").refused("nothing is attached to `sw1:1`");
+    // The port can be disabled, and stays so when it has a link again.
+    instance.run("port disable sw1:1 LAB").good();
+    let shown = instance.run("show switch LAB --live --json").good();
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["switches"][0]["disabled_ports"], serde_json::json!([1]));
+    apply(&instance, &lab(&[(1, ""), (2, "")]));
+    let ports = instance.run("show ports LAB --live --json").good();
+    let ports: Value = serde_json::from_str(&ports).unwrap();
+    let row = ports["ports"].as_array().unwrap().iter().find(|row| row["port"] == "sw1:1").unwrap();
+    assert_eq!(row["dark"], "disabled", "{row}");
+    instance.run("port enable sw1:1 LAB").good();
+    RawPort::log_in(&instance, "server1-sw1", 1);
     instance.stop();
 }
 

@@ -299,6 +299,7 @@ fn open_link(
     let segments = &mut instance.fabric.segments;
     let segment = segments.iter().position(|segment| segment.gone).unwrap_or(segments.len());
     let live = &mut instance.fabric.switches[switch];
+    let disabled = live.disabled.remove(&end.port) || disabled;
     // Its port of the lab first. Ports for further hosts are numbered from the first free one after
     // the ports of the lab, so the switch may have to grow.
     let behind = usize::from(lab.switches[usize::from(end.switch)].ports.max(end.port + 1));
@@ -346,6 +347,9 @@ fn close_link(site: &mut Site<'_>, switch: usize, port: u16) -> bool {
     let lab_port = closed.lab_port;
     let disabled = instance.fabric.switches[switch].disabled.remove(&lab_port);
     instance.fabric.switches[switch].failures.remove(&port);
+    if disabled {
+        instance.fabric.switches[switch].disabled.insert(port);
+    }
     for attachment in &mut instance.fabric.switches[switch].attachments {
         if *attachment == Attachment::Segment(segment) {
             *attachment = Attachment::Nothing;

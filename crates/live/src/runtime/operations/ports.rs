@@ -22,10 +22,11 @@ pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool, 
         Ok(found) => found,
         Err(reason) => return Answer::failed(reason),
     };
+    let of_chassis = &instance.lab.switches[usize::from(instance.lab_switches[switch])].virtual_fabric;
+    if of_chassis.as_ref().is_some_and(|fabric| !fabric.ports.contains(&port)) {
+        return Answer::failed(format!("port {port} of the chassis does not belong to the switch of `{name}`"));
+    }
     let port = match instance.fabric.switches[switch].attachment(port) {
-        Attachment::Nothing => {
-            return Answer::failed(format!("nothing is attached to `{name}` in this instance"));
-        }
         Attachment::Segment(number) => instance.fabric.segments[number].lab_port,
         _ => port,
     };

@@ -7,7 +7,7 @@ use super::super::view::Tables;
 use super::{ends, lab, run_until};
 use sanloom_api::control::Answer;
 use sanloom_api::view::build::Which;
-use sanloom_api::view::{PortRow, PortsView, Table};
+use sanloom_api::view::{Dark, PortRow, PortsView, Table};
 use sanloom_test_support::ports::free_port;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -58,6 +58,27 @@ fn only_the_other_end_counts_that_an_operator_disables_an_fcip_port() {
         enable(&mut runtime, "far:0", false);
         run_until_light(&mut runtime, &[false, false]);
         assert_eq!(failures(&runtime), [Some(1), Some(2)]);
+    });
+}
+
+#[test]
+fn a_port_without_a_link_is_disabled_until_it_is_enabled() {
+    ends(|| {
+        let text = "[switch.sw1]\nports = 8\n[storage.disk1]\nlun_size = \"1MiB\"\n\
+                    [[link]]\nfrom = \"disk1\"\nto = \"sw1:0\"\n";
+        let mut runtime = Runtime::up(lab("failures-no-link", text), &Options::default()).unwrap();
+        let disabled = |runtime: &Runtime| {
+            let view = Tables::new(&runtime.instance, runtime.clock.now()).fabric(Which::Switch, None);
+            let Table::Switch(view) = view.table else { panic!("{view:?}") };
+            view.switches[0].disabled_ports.clone()
+        };
+        enable(&mut runtime, "sw1:5", false);
+        enable(&mut runtime, "sw1:0", false);
+        assert_eq!((disabled(&runtime), rows(&runtime)[0].dark), (vec![5], Some(Dark::Disabled)));
+        enable(&mut runtime, "sw1:5", true);
+        assert_eq!(disabled(&runtime), Vec::<u32>::new());
+        let now = runtime.clock.now();
+        assert_ne!(ports::enable(&mut runtime.instance, now, "sw1:9", false), Answer::Done);
     });
 }
 

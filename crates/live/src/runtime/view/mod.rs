@@ -55,7 +55,10 @@ impl<'a> Tables<'a> {
             up: true,
             disabled: switch.off,
         });
-        let shown = Shown::new(self.lab, seen.collect(), on, seconds);
+        let mut shown = Shown::new(self.lab, seen.collect(), on, seconds);
+        let disabled = self.fabric.switches.iter().zip(self.lab_switches);
+        shown.disabled =
+            disabled.flat_map(|(switch, number)| switch.disabled.iter().map(move |port| (*number, *port))).collect();
         let table = shown.table(which).unwrap_or_else(|| match which {
             Which::Nodes => Table::Nodes(self.nodes_table(&shown)),
             _ => Table::Ports(self.ports_table(&shown)),
@@ -195,6 +198,7 @@ impl<'a> Tables<'a> {
                     _ => None,
                 };
             }
+            Attachment::Nothing if live.disabled.contains(&end.port) => row.dark = Some(Dark::Disabled),
             Attachment::Nothing => row.dark = Some(Dark::Unplugged),
         }
         row.light = row.dark.is_none();

@@ -1,10 +1,11 @@
 //! Commands about the switch, the fabric and the name server.
 
-use super::Outcome;
+use super::{Outcome, usage};
 use crate::fos::fault::Fault;
 use crate::fos::names;
 use crate::fos::room::Room;
 use crate::fos::switches::{Date, controller, fabric_rows};
+use crate::fos::zones::{seen, shown};
 use crate::fos::{FIRMWARE, switches};
 use sanloom_api::view::NameRow;
 use std::collections::BTreeMap;
@@ -61,23 +62,93 @@ pub fn version(_: &mut Room<'_>, _: &[String]) -> Outcome {
     Ok((text, 0))
 }
 
-/// `switchname`.
+/// `switchname [NAME]`. A name has letters, digits, `-`, `_` and `.`, and begins with a letter.
 pub fn switch_name(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
-    match arguments.iter().find(|word| !word.starts_with('-')) {
-        None => Ok((format!("{}\n", room.friendly_name()), 0)),
-        Some(name) if name.len() <= 30 && !name.is_empty() && !name.chars().any(char::is_control) => {
+    match arguments {
+        [] => Ok((format!("{}\n", room.friendly_name()), 0)),
+        [name] if name.starts_with('-') => Err(usage()),
+        [name] if is_name(name, 30) => {
             room.shared.lock().names.insert("switch".to_owned(), name.clone());
             Ok(("Committing configuration...\nDone.\n".to_owned(), 0))
         }
-        Some(_) => Err(Fault::invalid("Switch name has 1 to 30 characters.")),
+        [_] => Err(Fault::invalid(
+            "The name of a switch begins with a letter and has 1 to 30 letters, digits, `-`, `_` and `.`.",
+        )),
+        _ => Err(usage()),
     }
 }
 
-/// `chassisname`.
-pub fn chassis_name(room: &mut Room<'_>, _: &[String]) -> Outcome {
+/// Returns whether a text is a name of a switch or a chassis.
+fn is_name(name: &str, limit: usize) -> bool {
+    name.len() <= limit
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+/// `chassisname [NAME]`.
+pub fn chassis_name(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
     let own = room.own()?;
-    let name = room.shared.name("chassis").or(own.chassis).unwrap_or(own.switch);
-    Ok((format!("{name}\n"), 0))
+    match arguments {
+        [] => {
+            let name = room.shared.name("chassis").or(own.chassis).unwrap_or(own.switch);
+            Ok((format!("{name}\n"), 0))
+        }
+        [name] if name.starts_with('-') => Err(usage()),
+        [name] if is_name(name, 31) => {
+            room.shared.lock().names.insert("chassis".to_owned(), name.clone());
+            Ok(("Committing configuration...\nDone.\n".to_owned(), 0))
+        }
+        [_] => Err(Fault::invalid(
+            "The name of a chassis begins with a letter and has 1 to 31 letters, digits, `-`, `_` and `.`.",
+        )),
+        _ => Err(usage()),
+    }
+}
+
+/// Fails for other arguments than `-t`: the type of the devices is always shown.
+fn only_types(words: &[String]) -> Result<(), Fault> {
+    if words.iter().all(|word| word == "-t") { Ok(()) } else { Err(usage()) }
+}
+
+/// `nodefind`: devices with a world-wide name or an address, or those of an alias.
+pub fn node_find(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    let [wanted] = words else { return Err(usage()) };
+    if wanted.starts_with('-') {
+        return Err(usage());
+    }
+    let (_, database) = seen(room)?;
+    let lower = wanted.to_ascii_lowercase();
+    let names: Vec<String> = match database.aliases.get(wanted) {
+        Some(members) => members.iter().map(|member| shown(member).to_owned()).collect(),
+        None => vec![lower.clone()],
+    };
+    let address = lower.strip_prefix("0x").unwrap_or(&lower);
+    let is_wanted = |row: &NameRow| {
+        row.port_id == address || [&row.port_name, &row.node_name].iter().any(|own| names.contains(own))
+    };
+    let places = names::places(room)?;
+    let mut text = String::new();
+    for (title, local) in [("Local", true), ("Remote", false)] {
+        let rows: Vec<NameRow> = devices(room, local)?.into_iter().filter(is_wanted).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        text += &format!("{title}:\n{HEADER}");
+        for row in &rows {
+            text += &entry(row, &places);
+            let aliases: Vec<&str> = (database.aliases.iter())
+                .filter(|(_, members)| {
+                    members.iter().any(|member| [&*row.port_name, &*row.node_name].contains(&shown(member)))
+                })
+                .map(|(name, _)| name.as_str())
+                .collect();
+            text += &format!("    Aliases: {}\n", aliases.join(" "));
+        }
+    }
+    match text.is_empty() {
+        true => Err(Fault::missing("No device found.")),
+        false => Ok((text, 0)),
+    }
 }
 
 fn devices(room: &mut Room<'_>, local: bool) -> Result<Vec<NameRow>, Fault> {
@@ -110,7 +181,8 @@ fn entry(row: &NameRow, places: &BTreeMap<String, (u8, u32)>) -> String {
 const HEADER: &str = " Type Pid    COS     PortName                NodeName                 TTL(sec)\n";
 
 /// `nsshow`: devices of this switch.
-pub fn name_server_local(room: &mut Room<'_>, _: &[String]) -> Outcome {
+pub fn name_server_local(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    only_types(words)?;
     let rows = devices(room, true)?;
     if rows.is_empty() {
         return Ok(("There is no entry in the Local Name Server\n".to_owned(), 0));
@@ -122,7 +194,8 @@ pub fn name_server_local(room: &mut Room<'_>, _: &[String]) -> Outcome {
 }
 
 /// `nscamshow`: devices of other switches.
-pub fn name_server_remote(room: &mut Room<'_>, _: &[String]) -> Outcome {
+pub fn name_server_remote(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    only_types(words)?;
     let rows = devices(room, false)?;
     if rows.is_empty() {
         return Ok(("No Device has been discovered in the remote switches\n".to_owned(), 0));

@@ -42,6 +42,21 @@ pub enum Filter {
         /// True for their number (`-c`).
         counted: bool,
     },
+    /// Everything from the first line with the pattern on.
+    Begin(Regex),
+    /// Lines with the pattern, each with the lines below it that are indented more.
+    Section(Regex),
+    /// The first lines.
+    Head(usize),
+    /// The last lines.
+    Last(usize),
+}
+
+/// A pattern as an extended regular expression. Bytes, because the tables of Unicode are not
+/// compiled.
+pub fn compile(pattern: &str, any_case: bool) -> Option<Regex> {
+    let mut builder = RegexBuilder::new(pattern);
+    builder.unicode(false).case_insensitive(any_case).size_limit(MAX_PATTERN).build().ok()
 }
 
 fn failure(text: String, status: u8) -> Reply {
@@ -82,12 +97,9 @@ impl Filter {
         let [pattern] = patterns[..] else {
             return Err(failure("Usage: grep [-civ] PATTERN".to_owned(), 2));
         };
-        // Bytes, because the tables of Unicode are not compiled.
-        let mut builder = RegexBuilder::new(pattern);
-        let built = builder.unicode(false).case_insensitive(any_case).size_limit(MAX_PATTERN).build();
-        match built {
-            Ok(pattern) => Ok(Filter::Lines { pattern, inverted, counted }),
-            Err(_) => Err(failure(format!("grep: {pattern}: Invalid regular expression"), 2)),
+        match compile(pattern, any_case) {
+            Some(pattern) => Ok(Filter::Lines { pattern, inverted, counted }),
+            None => Err(failure(format!("grep: {pattern}: Invalid regular expression"), 2)),
         }
     }
 
@@ -96,6 +108,33 @@ impl Filter {
         match self {
             Filter::More => reply,
             Filter::Count => Reply { output: format!("{}\n", reply.output.lines().count()), status: 0, ..reply },
+            Filter::Begin(pattern) => {
+                let lines = reply.output.lines().skip_while(|line| !pattern.is_match(line.as_bytes()));
+                Reply { output: lines.map(|line| format!("{line}\n")).collect(), ..reply }
+            }
+            Filter::Section(pattern) => {
+                let mut above = None;
+                let is_in = |line: &&str| {
+                    let indent = line.len() - line.trim_start().len();
+                    if pattern.is_match(line.as_bytes()) {
+                        above = Some(indent);
+                    } else if line.trim().is_empty() || above.is_some_and(|above| indent <= above) {
+                        above = None;
+                    }
+                    above.is_some()
+                };
+                let lines = reply.output.lines().filter(is_in);
+                Reply { output: lines.map(|line| format!("{line}\n")).collect(), ..reply }
+            }
+            Filter::Head(count) => {
+                let lines = reply.output.lines().take(*count);
+                Reply { output: lines.map(|line| format!("{line}\n")).collect(), ..reply }
+            }
+            Filter::Last(count) => {
+                let skipped = reply.output.lines().count().saturating_sub(*count);
+                let lines = reply.output.lines().skip(skipped);
+                Reply { output: lines.map(|line| format!("{line}\n")).collect(), ..reply }
+            }
             Filter::Lines { pattern, inverted, counted } => {
                 let lines = reply.output.lines().filter(|line| pattern.is_match(line.as_bytes()) != *inverted);
                 let lines: Vec<&str> = lines.collect();

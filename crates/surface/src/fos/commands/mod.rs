@@ -3,11 +3,15 @@
 //! The texts have the shapes that monitoring and provisioning software parses. The module does no
 //! I/O: a line becomes requests of [`sanloom_api::control`], and their answers become text.
 
+mod config;
+mod contexts;
 mod fabric;
 pub(crate) mod filters;
 mod options;
+mod port_config;
 pub(crate) mod ports;
 mod system;
+mod table;
 mod words;
 mod zones;
 
@@ -19,6 +23,8 @@ use crate::server::Peer;
 use crate::server::users::Role;
 use filters::Filter;
 use sanloom_api::zone_database::Edit;
+use std::collections::BTreeSet;
+use table::{COMMANDS, Entry, find, is_command};
 
 /// Exit status of an unknown command.
 const UNKNOWN: u8 = 127;
@@ -54,94 +60,44 @@ pub struct Console {
     peer: Peer,
     interface: &'static str,
     question: Option<Question>,
+    /// Other switches of the chassis that the session has selected.
+    left: BTreeSet<String>,
 }
 
 /// Result of a command: its output and exit status.
 type Outcome = Result<(String, u8), Fault>;
-/// Answer of a command to its arguments.
-type Command = fn(&mut Room<'_>, &[String]) -> Outcome;
 
-/// A command that needs no question: name, arguments, whether it changes something.
-struct Entry(&'static str, &'static str, bool, Command);
+/// Tag of the fault of wrong arguments.
+const USAGE: &str = "usage";
 
-const COMMANDS: &[Entry] = &[
-    Entry("alishow", "Print zone alias information", false, zones::show_aliases),
-    Entry("aliadd", "Add a member to a zone alias", true, zones::add_alias),
-    Entry("alicreate", "Create a zone alias", true, zones::create_alias),
-    Entry("alidelete", "Delete a zone alias", true, zones::delete_alias),
-    Entry("aliremove", "Remove a member from a zone alias", true, zones::remove_alias),
-    Entry("cfgactvshow", "Print the effective zone configuration", false, zones::active),
-    Entry("cfgadd", "Add a member to a configuration", true, zones::add_config),
-    Entry("cfgclear", "Delete all zone definitions", true, zones::clear),
-    Entry("cfgcreate", "Create a zone configuration", true, zones::create_config),
-    Entry("cfgdelete", "Delete a zone configuration", true, zones::delete_config),
-    Entry("cfgremove", "Remove a member from a configuration", true, zones::remove_config),
-    Entry("cfgshow", "Print the zone database", false, zones::show_all),
-    Entry("cfgtransabort", "Discard the zone transaction", true, zones::abort),
-    Entry("cfgtransshow", "Print the zone transaction", false, zones::transaction),
-    Entry("chassisname", "Print the name of the chassis", false, fabric::chassis_name),
-    Entry("creditrecovmode", "Set or print the recovery of credit", true, options::credit_recovery),
-    Entry("date", "Print the date and time", false, fabric::date),
-    Entry("defzone", "Set or print the default zone", true, zones::default_zone),
-    Entry("errdump", "Print the event log", false, system::error_dump),
-    Entry("errshow", "Print the event log, with an empty line after each event", false, system::error_show),
-    Entry("fabricprincipal", "Set or print the principal selection", true, options::principal),
-    Entry("fabricshow", "Print the switches of the fabric", false, fabric::fabric_show),
-    Entry("help", "Print the commands", false, help),
-    Entry("iodreset", "Disable in-order delivery", true, |room, _| options::set_in_order(room, false)),
-    Entry("iodset", "Enable in-order delivery", true, |room, _| options::set_in_order(room, true)),
-    Entry("iodshow", "Print whether in-order delivery is enabled", false, options::in_order),
-    Entry("islshow", "Print the inter-switch links", false, ports::isl_show),
-    Entry("nsallshow", "Print the addresses of all devices", false, fabric::name_server_all),
-    Entry("nscamshow", "Print the devices of other switches", false, fabric::name_server_remote),
-    Entry("nsshow", "Print the devices of this switch", false, fabric::name_server_local),
-    Entry("portdisable", "Disable ports", true, ports::disable),
-    Entry("portenable", "Enable ports", true, ports::enable),
-    Entry("porterrshow", "Print the error counters of all ports", false, ports::errors),
-    Entry("portname", "Set or print the name of a port", true, ports::name),
-    Entry("portshow", "Print the state of a port", false, ports::show),
-    Entry("portstatsclear", "Reset the counters of ports", true, ports::clear),
-    Entry("portstatsshow", "Print the counters of ports", false, ports::statistics),
-    Entry("sensorshow", "Print the sensors", false, |_, _| Ok((String::new(), 0))),
-    Entry("switchdisable", "Disable the switch", true, system::disable),
-    Entry("switchenable", "Enable the switch", true, system::enable),
-    Entry("switchname", "Set or print the name of the switch", true, fabric::switch_name),
-    Entry("switchshow", "Print the state of the switch and its ports", false, ports::switch_show),
-    Entry("timeout", "Set or print the idle time of a session", true, options::timeout),
-    Entry("trunkshow", "Print the trunks", false, ports::trunk_show),
-    Entry("uptime", "Print the time since the start", false, fabric::uptime),
-    Entry("version", "Print the version", false, fabric::version),
-    Entry("zoneadd", "Add a member to a zone", true, zones::add_zone),
-    Entry("zonecreate", "Create a zone", true, zones::create_zone),
-    Entry("zonedelete", "Delete a zone", true, zones::delete_zone),
-    Entry("zoneobjectexpunge", "Delete an object and all its references", true, zones::expunge),
-    Entry("zoneobjectrename", "Rename a zone object", true, zones::rename),
-    Entry("zoneremove", "Remove a member from a zone", true, zones::remove_zone),
-    Entry("zoneshow", "Print zones", false, zones::show_zones),
-];
-
-/// Commands that ask before they change the fabric, and those that end the session.
-const OTHERS: [&str; 6] = ["cfgenable", "cfgdisable", "cfgsave", "exit", "logout", "quit"];
+/// Fault of wrong arguments; the answer is the usage of the command.
+pub(super) fn usage() -> Fault {
+    Fault { tag: USAGE, ..Fault::invalid("the arguments are wrong") }
+}
 
 /// Commands of a line with their arguments.
 pub fn parse(line: &str) -> Vec<(String, Vec<String>)> {
-    words::commands(line, is_command).iter().filter_map(|command| words::arguments(command)).collect()
+    let commands = words::commands(line, is_command).unwrap_or_default();
+    commands.iter().filter_map(|command| words::arguments(command)).collect()
 }
 
-fn is_command(word: &str) -> bool {
-    COMMANDS.iter().any(|entry| entry.0 == word) || OTHERS.contains(&word)
-}
-
-fn help(_: &mut Room<'_>, _: &[String]) -> Outcome {
-    let mut lines: Vec<String> = COMMANDS.iter().map(|Entry(name, text, ..)| format!("{name:<18} {text}\n")).collect();
-    lines.extend([
-        format!("{:<18} Disable the effective configuration\n", "cfgdisable"),
-        format!("{:<18} Enable a zone configuration\n", "cfgenable"),
-        format!("{:<18} Save the zone definitions\n", "cfgsave"),
-        format!("{:<18} End the session\n", "exit"),
-    ]);
-    lines.sort();
-    Ok((lines.concat(), 0))
+fn help(_: &mut Room<'_>, words: &[String]) -> Outcome {
+    match words {
+        [] => {
+            let mut lines: Vec<String> = COMMANDS
+                .iter()
+                .filter(|entry| !["logout", "quit"].contains(&entry.name))
+                .map(|entry| format!("{:<25} {}\n", entry.name, entry.help))
+                .collect();
+            lines.sort();
+            Ok((lines.concat(), 0))
+        }
+        [name] => match find(name) {
+            Some(entry) => Ok((format!("{}\n{}\n", entry.usage(), entry.help), 0)),
+            None => Err(Fault::missing(format!("No entry for {name} was found"))),
+        },
+        _ => Err(usage()),
+    }
 }
 
 impl Console {
@@ -161,7 +117,8 @@ impl Console {
             address: peer.address.ip().to_string(),
             application: String::new(),
         };
-        Console { switch: switch.to_owned(), shared, who, peer, interface, question: None }
+        shared.register(switch);
+        Console { switch: switch.to_owned(), shared, who, peer, interface, question: None, left: BTreeSet::new() }
     }
 
     /// Prompt of a shell.
@@ -174,7 +131,10 @@ impl Console {
     pub fn line(&mut self, now: Now, line: &str, fabric: &mut dyn Fabric) -> Reply {
         let (mut reply, commands) = match self.question.take() {
             Some(question) => self.answered(now, line, question, fabric),
-            None => (Reply::default(), words::commands(line, is_command)),
+            None => match words::commands(line, is_command) {
+                Ok(commands) => (Reply::default(), commands),
+                Err(text) => return Reply { failed: 1, ..syntax(&text) },
+            },
         };
         reply.failed = u32::from(reply.status != 0);
         let mut commands = commands.into_iter();
@@ -189,18 +149,23 @@ impl Console {
                 }
                 break;
             }
-            if reply.ends {
+            // Commands behind a selection that has failed are meant for another switch.
+            if reply.ends || next.status != 0 && contexts::is_selection(&command) {
                 break;
             }
         }
         reply
     }
 
-    /// Ends the session: its zone transaction is discarded.
+    /// Ends the session: its zone transactions are discarded.
     pub fn end(&mut self, now: Now, fabric: &mut dyn Fabric) {
-        let mut room = self.room(now, fabric);
-        if room.owns_transaction() {
-            let _ = super::zone_edits::abort(&mut room);
+        let own = self.switch.clone();
+        for switch in self.left.clone().into_iter().chain([own]) {
+            self.switch = switch;
+            let mut room = self.room(now, fabric);
+            if room.owns_transaction() {
+                let _ = super::zone_edits::abort(&mut room);
+            }
         }
     }
 
@@ -236,39 +201,34 @@ impl Console {
 
     fn run(&mut self, now: Now, command: &str, fabric: &mut dyn Fabric) -> Reply {
         let Some((name, arguments)) = words::arguments(command) else { return Reply::default() };
-        if ["exit", "logout", "quit"].contains(&&*name) {
-            return Reply { ends: true, ..Reply::default() };
-        }
-        let changes = COMMANDS.iter().find(|entry| entry.0 == name).map_or(is_command(&name), |entry| entry.2);
-        let prints_only = match arguments.first().map(String::as_str) {
-            None => ["creditrecovmode", "defzone", "fabricprincipal", "portname", "switchname", "timeout"],
-            Some("--show") => ["creditrecovmode", "defzone", "fabricprincipal", "", "", ""],
-            Some(_) => [""; 6],
+        let Some(entry) = find(&name) else {
+            let output = format!("rbash: {name}: command not found\n");
+            return Reply { output, status: UNKNOWN, ..Reply::default() };
         };
-        let prints_only = prints_only.contains(&&*name);
-        if changes && !prints_only && self.who.role < Role::Operate {
+        if arguments == ["--help"] {
+            return Reply { output: format!("{}\n", entry.usage()), ..Reply::default() };
+        }
+        if entry.usage.is_empty() && !arguments.is_empty() {
+            return failure(&entry.usage());
+        }
+        let changes = entry.changes(&arguments);
+        if changes && self.who.role < Role::Operate {
             return failure("RBAC permission denied.");
         }
-        let asked = match &*name {
+        let asked = match entry.name {
+            "exit" | "logout" | "quit" => return Reply { ends: true, ..Reply::default() },
+            "setcontext" | "fosexec" => return self.of_context(now, entry, &arguments, fabric),
             "cfgenable" => zones::question(&arguments, zones::Ask::Enable),
             "cfgdisable" => zones::question(&arguments, zones::Ask::Disable),
             "cfgsave" => zones::question(&arguments, zones::Ask::Save),
-            "defzone" if !prints_only => zones::question(&arguments, zones::Ask::DefaultZone),
-            _ => match COMMANDS.iter().find(|entry| entry.0 == name) {
-                None => {
-                    let output = format!("rbash: {name}: command not found\n");
-                    return Reply { output, status: UNKNOWN, ..Reply::default() };
-                }
-                Some(Entry(.., command)) => {
-                    return match command(&mut self.room(now, fabric), &arguments) {
-                        Ok((output, status)) => Reply { output, status, ..Reply::default() },
-                        Err(fault) => failure(&fault.message),
-                    };
-                }
-            },
+            "defzone" if changes => zones::question(&arguments, zones::Ask::DefaultZone),
+            _ => {
+                let Some(command) = entry.run else { return Reply::default() };
+                return outcome(entry, command(&mut self.room(now, fabric), &arguments));
+            }
         };
         match asked {
-            Err(fault) => failure(&fault.message),
+            Err(fault) => outcome(entry, Err(fault)),
             // The option -f answers the question.
             Ok((_, edits, true)) => self.perform(now, edits, fabric),
             Ok((output, edits, false)) => {
@@ -299,6 +259,20 @@ impl Console {
             Err(fault) => failure(&fault.message),
         }
     }
+}
+
+/// Reply of a command with this outcome.
+fn outcome(entry: &Entry, outcome: Outcome) -> Reply {
+    match outcome {
+        Ok((output, status)) => Reply { output, status, ..Reply::default() },
+        Err(fault) if fault.tag == USAGE => failure(&entry.usage()),
+        Err(fault) => failure(&fault.message),
+    }
+}
+
+/// Reply to a line that is no list of commands.
+fn syntax(text: &str) -> Reply {
+    Reply { output: format!("{text}\n"), status: 2, ..Reply::default() }
 }
 
 fn failure(message: &str) -> Reply {

@@ -1,8 +1,7 @@
 //! Commands that set options of a switch. The fabric has no such option, except the idle time of
 //! sessions: the value is kept, and printed again.
 
-use super::Outcome;
-use crate::fos::fault::Fault;
+use super::{Outcome, usage};
 use crate::fos::room::Room;
 use crate::fos::seconds;
 
@@ -19,12 +18,16 @@ fn set(room: &Room<'_>, name: &'static str, value: &str) {
 
 /// `timeout [MINUTES]`. It applies to later logins.
 pub fn timeout(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let Some(word) = words.first() else {
-        let minutes = room.shared.lock().idle.as_secs() / 60;
-        return Ok((format!("Current IDLE Timeout is {minutes} minutes\n"), 0));
+    let word = match words {
+        [] => {
+            let minutes = room.shared.lock().idle.as_secs() / 60;
+            return Ok((format!("Current IDLE Timeout is {minutes} minutes\n"), 0));
+        }
+        [word] => word,
+        _ => return Err(usage()),
     };
     let minutes = word.parse::<u32>().ok().filter(|minutes| *minutes <= MAX_IDLE_MIN);
-    let minutes = minutes.ok_or_else(|| Fault::invalid(format!("Usage: timeout [0-{MAX_IDLE_MIN} minutes]")))?;
+    let minutes = minutes.ok_or_else(usage)?;
     room.shared.lock().idle = seconds(minutes * 60);
     let text = format!(
         "IDLE Timeout Changed to {minutes} minutes\nThe modified IDLE Timeout will be in effect after NEXT login\n"
@@ -59,13 +62,12 @@ pub fn credit_recovery(room: &mut Room<'_>, words: &[String]) -> Outcome {
             set(room, "credit-recovery", mode);
             Ok((String::new(), 0))
         }
-        _ => Err(Fault::invalid("Usage: creditrecovmode --show | --cfg off|onLrOnly|onLrThresh")),
+        _ => Err(usage()),
     }
 }
 
 /// `fabricprincipal [--show | --enable [-p PRIORITY] [-f] | --disable]`.
 pub fn principal(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let usage = || Fault::invalid("Usage: fabricprincipal --show | --enable [-p 0x1-0xff] [-f] | --disable");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         [] | ["--show"] => {
@@ -89,7 +91,7 @@ pub fn principal(room: &mut Room<'_>, words: &[String]) -> Outcome {
             set(room, "principal", &format!("0x{priority:x}"));
             Ok(("Principal Selection Mode enabled\n".to_owned(), 0))
         }
-        ["--disable", ..] => {
+        ["--disable"] | ["--disable", "-f"] => {
             room.shared.lock().options.remove("principal");
             Ok(("Principal Selection Mode disabled\n".to_owned(), 0))
         }

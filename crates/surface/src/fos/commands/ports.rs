@@ -1,6 +1,6 @@
 //! Commands about ports and links.
 
-use super::{Outcome, words};
+use super::{Outcome, usage, words};
 use crate::fos::counters::{reset, since_reset};
 use crate::fos::fault::Fault;
 use crate::fos::ports::{self as model, Port};
@@ -21,9 +21,23 @@ fn address(own: &SwitchRow, port: &Port, bases: &BTreeMap<String, String>) -> St
     format!("{:06x}", model::address(own, port.number, login.map(String::as_str)))
 }
 
-/// `switchshow`.
-pub fn switch_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
+/// `switchshow [-portname | -portcount]`.
+pub fn switch_show(room: &mut Room<'_>, words: &[String]) -> Outcome {
     let (own, ports) = model::all(room)?;
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {}
+        ["-portcount"] => return Ok((format!("ports = {}\n", ports.len()), 0)),
+        ["-portname"] => {
+            let mut text = "Index Port PortWWN                  Name\n".to_owned();
+            text += &format!("{}\n", "=".repeat(50));
+            for port in &ports {
+                let wwn = &port.wwn;
+                text += &format!("{:>4} {:>3}   {wwn:<23}  {}\n", port.number, port.number, port.name(room));
+            }
+            return Ok((text, 0));
+        }
+        _ => return Err(usage()),
+    }
     let status = room.zone_status()?;
     let online = is_online(&own);
     let zoning = status.state.effective.map_or("OFF".to_owned(), |config| format!("ON ({config})"));
@@ -122,10 +136,10 @@ fn proto(
     neighbours: &BTreeMap<String, SwitchRow>,
     trunks: &BTreeMap<String, u32>,
 ) -> String {
-    let Some(row) = &port.row else { return String::new() };
     if port.disabled() {
         return "Disabled (Persistent)".to_owned();
     }
+    let Some(row) = &port.row else { return String::new() };
     match row.mode {
         PortMode::F => match logins {
             [] => "F-Port  ".to_owned(),
@@ -185,8 +199,8 @@ fn counters(room: &Room<'_>, port: &Port) -> BTreeMap<&'static str, u64> {
 }
 
 /// `porterrshow`: two header lines, then plain integers in a fixed order.
-pub fn errors(room: &mut Room<'_>, _: &[String]) -> Outcome {
-    let (_, ports) = model::all(room)?;
+pub fn errors(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    let ports = every_or_chosen(room, words)?;
     let mut text = "          frames      enc    crc    crc    too    too    bad    enc   disc   link   loss   loss   \
                     frjt   fbsy    c3timeout    pcs    uncor\n"
         .to_owned();
@@ -225,16 +239,27 @@ pub fn errors(room: &mut Room<'_>, _: &[String]) -> Outcome {
     Ok((text, 0))
 }
 
-fn chosen(room: &mut Room<'_>, words: &[String]) -> Result<Vec<Port>, Fault> {
-    let words: Vec<String> = words.iter().filter(|word| !word.starts_with('-')).cloned().collect();
-    let numbers = words::ports(&words).filter(|numbers| !numbers.is_empty());
-    let numbers = numbers.ok_or_else(|| Fault::invalid("Name the ports, for example 3 or 1-4."))?;
+/// Ports that the arguments name, in the forms `3`, `0/3` and `1-4`.
+pub fn chosen(room: &mut Room<'_>, words: &[String]) -> Result<Vec<Port>, Fault> {
+    let words = match words {
+        [option, rest @ ..] if option == "-i" => rest,
+        words => words,
+    };
+    if words.is_empty() || words.iter().any(|word| word.starts_with('-')) {
+        return Err(usage());
+    }
+    let numbers = words::ports(words).ok_or_else(usage)?;
     let (_, mut ports) = model::all(room)?;
     if let Some(number) = numbers.iter().find(|number| ports.iter().all(|port| port.number != **number)) {
         return Err(Fault::invalid(format!("Port {number} does not exist.")));
     }
     ports.retain(|port| numbers.contains(&port.number));
     Ok(ports)
+}
+
+/// All ports without arguments, or else those that the arguments name.
+pub fn every_or_chosen(room: &mut Room<'_>, words: &[String]) -> Result<Vec<Port>, Fault> {
+    if words.is_empty() { Ok(model::all(room)?.1) } else { chosen(room, words) }
 }
 
 /// `portstatsshow`: one block for each port; blocks are parted by an empty line.
@@ -298,19 +323,24 @@ pub fn enable(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
 
 /// `portname`: without a name, prints the names.
 pub fn name(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
-    let (_, all) = model::all(room)?;
-    let Some((which, rest)) = arguments.split_first() else {
-        let lines = all.iter().map(|port| format!("port {:>2}: {}\n", port.number, port.name(room)));
-        return Ok((lines.collect(), 0));
+    let words = match arguments {
+        [option, rest @ ..] if option == "-i" => rest,
+        words => words,
     };
-    let ports = chosen(room, std::slice::from_ref(which))?;
-    let name = rest.iter().position(|word| word == "-n").map_or(rest.first(), |at| rest.get(at + 1));
+    let (which, name) = match words {
+        [] if arguments.is_empty() => (None, None),
+        [which] => (Some(which), None),
+        [which, option, name] if option == "-n" => (Some(which), Some(name)),
+        [which, name] if !name.starts_with('-') => (Some(which), Some(name)),
+        _ => return Err(usage()),
+    };
+    let ports = every_or_chosen(room, which.map_or(&[], std::slice::from_ref))?;
     let Some(name) = name else {
         let lines = ports.iter().map(|port| format!("port {:>2}: {}\n", port.number, port.name(room)));
         return Ok((lines.collect(), 0));
     };
-    if name.chars().count() > 128 || name.chars().any(char::is_control) {
-        return Err(Fault::invalid("The name of a port has at most 128 characters."));
+    if name.chars().count() > 128 || name.chars().any(|c| c.is_control() || c == ';') {
+        return Err(Fault::invalid("The name of a port has at most 128 characters, without `;`."));
     }
     for port in ports {
         room.shared.lock().names.insert(port.key(), name.clone());
@@ -351,7 +381,7 @@ pub fn show(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
             "portId:    {}\nportIfId:    4302{:04x}\nportWwn:   {}\nportWwn of device(s) connected:\n",
             address(&own, &port, &bases),
             port.number,
-            row.port_name
+            port.wwn
         );
         let here: Vec<&str> =
             logins.iter().filter(|login| login.port == row.port).map(|login| &*login.port_name).collect();
@@ -359,7 +389,9 @@ pub fn show(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
             true => text += "\tNone\n",
             false => here.iter().for_each(|name| text += &format!("\t{name}\n")),
         }
-        text += &format!("Distance:  normal\nportSpeed: {}bps\n\n", speed(&port));
+        let speed = port.row.as_ref().filter(|row| row.light).and_then(model::speed);
+        let speed = speed.map_or_else(String::new, |bits| format!("N{}Gbps", bits / 1_000_000_000));
+        text += &format!("Distance:  normal\nportSpeed: {speed}\n\n");
         text += &format!(
             "Frames sent: {}\nFrames received: {}\nDiscards: {}\n",
             value("out-frames"),

@@ -1,25 +1,20 @@
 //! Commands about the switch as a machine: on, off, and the event log.
 
 use super::Outcome;
-use crate::fos::fault::Fault;
 use crate::fos::room::Room;
 use crate::fos::{logging, system};
 
 /// `switchdisable`: the same change as PATCH of `enabled-state` over REST.
-pub fn disable(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    set_enabled(room, words, false)
+pub fn disable(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    set_enabled(room, false)
 }
 
 /// `switchenable`.
-pub fn enable(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    set_enabled(room, words, true)
+pub fn enable(room: &mut Room<'_>, _: &[String]) -> Outcome {
+    set_enabled(room, true)
 }
 
-fn set_enabled(room: &mut Room<'_>, words: &[String], enabled: bool) -> Outcome {
-    if !words.is_empty() {
-        let name = if enabled { "switchenable" } else { "switchdisable" };
-        return Err(Fault::failed(format!("usage: {name}")));
-    }
+fn set_enabled(room: &mut Room<'_>, enabled: bool) -> Outcome {
     system::set_enabled(room, enabled)?;
     Ok((String::new(), 0))
 }

@@ -1,13 +1,14 @@
 //! Commands about zones.
 
-use super::{Outcome, words};
+use super::{Outcome, usage, words};
 use crate::fos::fault::Fault;
 use crate::fos::room::Room;
 use crate::fos::tree::Element;
 use crate::fos::zone_edits;
 use crate::fos::zones::{entries, seen, shown, text};
 use crate::server::http::Method;
-use sanloom_api::zone_database::{Database, Edit, Kind, Member};
+use regex::bytes::{Regex, RegexBuilder};
+use sanloom_api::zone_database::{Database, Definition, Edit, Kind, Member};
 
 /// Commands that ask before they change the fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,23 +26,20 @@ pub enum Ask {
 /// Question of a command, its edits, and whether the option -f answers it.
 pub fn question(arguments: &[String], ask: Ask) -> Result<(String, Vec<Edit>, bool), Fault> {
     let force = arguments.iter().any(|word| word == "-f");
-    let name = arguments.iter().find(|word| !word.starts_with('-'));
-    let (about, verb, edits) = match ask {
-        Ask::Enable => {
-            let config = name.ok_or_else(|| Fault::invalid("Usage: cfgenable \"cfgName\""))?.clone();
-            ("enable", format!("enable '{config}' configuration"), vec![Edit::Enable { config }])
+    let words: Vec<&str> = arguments.iter().map(String::as_str).filter(|word| *word != "-f").collect();
+    let (about, verb, edits) = match (ask, &words[..]) {
+        (Ask::Enable, [config]) if !config.starts_with('-') => {
+            ("enable", format!("enable '{config}' configuration"), vec![Edit::Enable { config: (*config).to_owned() }])
         }
-        Ask::Disable => ("disable", "disable zoning configuration".to_owned(), vec![Edit::Disable]),
-        Ask::Save => ("save", "save the Defined zoning configuration only".to_owned(), Vec::new()),
-        Ask::DefaultZone => {
-            let (open, word) = match arguments.first().map(String::as_str) {
-                Some("--noaccess") => (false, "No Access"),
-                Some("--allaccess") => (true, "All Access"),
-                _ => return Err(Fault::invalid("Usage: defzone [--noaccess|--allaccess|--show]")),
-            };
+        (Ask::Disable, []) => ("disable", "disable zoning configuration".to_owned(), vec![Edit::Disable]),
+        (Ask::Save, []) => ("save", "save the Defined zoning configuration only".to_owned(), Vec::new()),
+        (Ask::DefaultZone, [option @ ("--noaccess" | "--allaccess")]) => {
+            let open = *option == "--allaccess";
+            let word = if open { "All Access" } else { "No Access" };
             let edit = Edit::SetDefault { open, auto: false };
             ("set the default zone of", format!("set the Default Zone access mode to {word}"), vec![edit])
         }
+        _ => return Err(usage()),
     };
     let text = format!(
         "You are about to {about} the zoning configuration.\nThe change applies to all switches of the fabric.\n\
@@ -81,10 +79,14 @@ fn change(room: &mut Room<'_>, method: &Method, words: &[String], kind: (&str, &
     let (object, key, list, leaf) = kind;
     let needs_members = !(*method == Method::DELETE && words.len() == 1);
     let (name, members) = match words {
+        [name, ..] if name.starts_with('-') => return Err(usage()),
         [name] if !needs_members => (name, Vec::new()),
-        [name, members @ ..] if !members.is_empty() => (name, words::members(&members.join(";"))),
-        _ => return Err(Fault::invalid("Usage: name the object and its members, for example \"name\", \"a; b\"")),
+        [name, members] => (name, words::members(members)),
+        _ => return Err(usage()),
     };
+    if needs_members && members.is_empty() {
+        return Err(usage());
+    }
     let mut children = vec![Element::text(key, name)];
     if !members.is_empty() {
         children.push(Element::texts(list, leaf, members));
@@ -111,8 +113,6 @@ struct Peer {
 impl Peer {
     /// Reads `NAME [-principal "MEMBER; …"] [-members "MEMBER; …"]`.
     fn read(words: &[String]) -> Result<Peer, Fault> {
-        let usage =
-            || Fault::invalid("Usage: --peerzone \"name\" [-principal \"member; ...\"] [-members \"member; ...\"]");
         let [name, rest @ ..] = words else { return Err(usage()) };
         let mut peer = Peer { name: name.clone(), members: Vec::new(), principals: Vec::new() };
         let mut is_principal = None;
@@ -120,6 +120,7 @@ impl Peer {
             match (word.as_str(), is_principal) {
                 ("-principal" | "-principals", _) => is_principal = Some(true),
                 ("-members" | "-member", _) => is_principal = Some(false),
+                (word, _) if word.starts_with('-') => return Err(usage()),
                 (word, Some(true)) => peer.principals.extend(words::members(word)),
                 (word, Some(false)) => peer.members.extend(words::members(word)),
                 (_, None) => return Err(usage()),
@@ -143,6 +144,7 @@ fn kind_of(database: &Database, name: &str) -> Option<Kind> {
 
 /// Creates an object that must not exist, or adds to one that must exist.
 fn create(room: &mut Room<'_>, words: &[String], kind: (&str, &str, &str, &str), new: bool) -> Outcome {
+    check(words, kind)?;
     let (_, database) = seen(room)?;
     let is_peer = kind == ZONE && words.first().is_some_and(|word| word == PEER_ZONE);
     let name = words.get(usize::from(is_peer)).map(String::as_str).unwrap_or_default();
@@ -150,6 +152,15 @@ fn create(room: &mut Room<'_>, words: &[String], kind: (&str, &str, &str, &str),
         (Some(_), true) => Err(Fault::exists(format!("error: \"{name}\" duplicate name"))),
         (None, false) => Err(Fault::missing(format!("error: \"{name}\" not found"))),
         _ => change(room, &Method::POST, words, kind),
+    }
+}
+
+/// Fails for arguments that are not an object with members.
+fn check(words: &[String], kind: (&str, &str, &str, &str)) -> Result<(), Fault> {
+    match words {
+        [option, rest @ ..] if kind == ZONE && option == PEER_ZONE => Peer::read(rest).map(drop),
+        [name, members] if !name.starts_with('-') && !members.starts_with('-') => Ok(()),
+        _ => Err(usage()),
     }
 }
 
@@ -167,15 +178,16 @@ macro_rules! commands {
 
         /// Removes members.
         pub fn $remove(room: &mut Room<'_>, words: &[String]) -> Outcome {
-            match words.len() {
-                0 | 1 => Err(Fault::invalid("Usage: name the object and its members, for example \"name\", \"a; b\"")),
-                _ => change(room, &Method::DELETE, words, $kind),
-            }
+            check(words, $kind)?;
+            change(room, &Method::DELETE, words, $kind)
         }
 
         /// Deletes an object.
         pub fn $delete(room: &mut Room<'_>, words: &[String]) -> Outcome {
-            change(room, &Method::DELETE, words.get(..1).unwrap_or_default(), $kind)
+            match words {
+                [_] => change(room, &Method::DELETE, words, $kind),
+                _ => Err(usage()),
+            }
         }
     )*};
 }
@@ -186,14 +198,31 @@ commands! {
     create_config, add_config, remove_config, delete_config, CONFIG
 }
 
-/// `cfgclear`.
-pub fn clear(room: &mut Room<'_>, _: &[String]) -> Outcome {
+/// `cfgclear [-f]`.
+pub fn clear(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    if !(words.is_empty() || words == ["-f"]) {
+        return Err(usage());
+    }
     zone_edits::edit(room, None, vec![Edit::Clear])?;
     Ok((String::new(), 0))
 }
 
-/// `cfgtransabort`.
-pub fn abort(room: &mut Room<'_>, _: &[String]) -> Outcome {
+/// `cfgtransabort [TOKEN]`.
+pub fn abort(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    match words {
+        [] => {}
+        [token] => {
+            let number = match token.strip_prefix("0x") {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => token.parse(),
+            };
+            let number = number.map_err(|_| usage())?;
+            if room.zone_status()?.transaction.is_none_or(|open| open.token != number) {
+                return Err(Fault::missing(format!("There is no transaction with the token {token}.")));
+            }
+        }
+        _ => return Err(usage()),
+    }
     zone_edits::abort(room)?;
     Ok((String::new(), 0))
 }
@@ -209,7 +238,7 @@ pub fn transaction(room: &mut Room<'_>, _: &[String]) -> Outcome {
 }
 
 /// `defzone --show`; the other options ask.
-pub fn default_zone(room: &mut Room<'_>, _words: &[String]) -> Outcome {
+pub fn default_zone(room: &mut Room<'_>, _: &[String]) -> Outcome {
     let (status, database) = seen(room)?;
     let word = |open| if open { "All Access" } else { "No Access" };
     let committed = word(status.committed.default_open);
@@ -225,27 +254,60 @@ pub fn stage(room: &mut Room<'_>, edits: Vec<Edit>) -> Outcome {
     Ok(("\n".to_owned(), 0))
 }
 
-/// The database, and kind and name of its object that the first word names.
-fn named(room: &mut Room<'_>, words: &[String]) -> Result<(Database, Kind, String), Fault> {
+/// The database, and the kind of its object with this name.
+fn named(room: &mut Room<'_>, name: &str) -> Result<(Database, Kind), Fault> {
+    if name.starts_with('-') {
+        return Err(usage());
+    }
     let (_, database) = seen(room)?;
-    let name = words.first().cloned().ok_or_else(|| Fault::invalid("Usage: name the object"))?;
-    let kind = kind_of(&database, &name).ok_or_else(|| Fault::missing(format!("error: \"{name}\" not found")))?;
-    Ok((database, kind, name))
+    let kind = kind_of(&database, name).ok_or_else(|| Fault::missing(format!("error: \"{name}\" not found")))?;
+    Ok((database, kind))
 }
 
 /// `zoneobjectexpunge`.
 pub fn expunge(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let (database, kind, name) = named(room, words)?;
-    zone_edits::change(room, &database, vec![Edit::Expunge { kind, name }])?;
+    let [name] = words else { return Err(usage()) };
+    let (database, kind) = named(room, name)?;
+    zone_edits::change(room, &database, vec![Edit::Expunge { kind, name: name.clone() }])?;
     Ok((String::new(), 0))
 }
 
 /// `zoneobjectrename`.
 pub fn rename(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let (_, kind, from) = named(room, words)?;
-    let to = words.get(1).cloned().ok_or_else(|| Fault::invalid("Usage: name the object and its new name"))?;
-    zone_edits::edit(room, None, vec![Edit::Rename { kind, from, to }])?;
+    let [from, to] = words else { return Err(usage()) };
+    if to.starts_with('-') {
+        return Err(usage());
+    }
+    let (_, kind) = named(room, from)?;
+    zone_edits::edit(room, None, vec![Edit::Rename { kind, from: from.clone(), to: to.clone() }])?;
     Ok((String::new(), 0))
+}
+
+/// `zone`: the other commands for zones as options of one command.
+pub fn zone(room: &mut Room<'_>, words: &[String]) -> Outcome {
+    let Some((option, rest)) = words.split_first() else { return Err(usage()) };
+    // Members as the last argument, or as the option of a peer zone.
+    let members = || -> Vec<String> {
+        let is_peer = rest.iter().any(|word| word.starts_with("-principal"));
+        let is_named = rest.first().is_some_and(|word| word == PEER_ZONE);
+        let peer = (is_peer && !is_named).then(|| PEER_ZONE.to_owned());
+        let plain = rest.iter().filter(|word| is_peer || is_named || !["-members", "-member"].contains(&&***word));
+        peer.into_iter().chain(plain.cloned()).collect()
+    };
+    match (option.as_str(), rest) {
+        ("--show", []) => {
+            let every = Chosen::read(&[])?;
+            Ok((defined(&every.database(room)?, &every, &[Kind::Zone]), 0))
+        }
+        ("--show", [name]) => show_zones(room, std::slice::from_ref(name)),
+        ("--create", _) => create_zone(room, &members()),
+        ("--add", _) => add_zone(room, &members()),
+        ("--remove", _) => remove_zone(room, &members()),
+        ("--delete", _) => delete_zone(room, rest),
+        ("--expunge", _) => expunge(room, rest),
+        ("--rename", _) => rename(room, rest),
+        _ => Err(usage()),
+    }
 }
 
 /// Members of a zone; a peer zone begins with its property. The last byte of the property is the
@@ -275,26 +337,78 @@ fn definition(kind: &str, name: &str, members: &[String]) -> String {
     }
 }
 
-/// Objects whose names match a pattern with `*`; all without one.
-fn matching(words: &[String], name: &str) -> bool {
-    let patterns: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    patterns.is_empty()
-        || patterns.iter().any(|pattern| match pattern.split_once('*') {
-            None => *pattern == name,
-            Some((head, tail)) => {
-                name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
-            }
-        })
+/// Limit of the memory of a compiled pattern in bytes.
+const MAX_PATTERN: usize = 64 << 10;
+
+/// Names and contents that a command prints.
+struct Chosen {
+    /// Pattern of the names; all without one.
+    pattern: Option<Regex>,
+    /// Text of the pattern.
+    text: String,
+    /// True for the committed database, also with a transaction.
+    committed: bool,
+    /// True for peer zones only.
+    peer: bool,
 }
 
-fn defined(database: &Database, words: &[String], kinds: &[Kind]) -> String {
+impl Chosen {
+    /// Reads `[--ic] [PATTERN] [0|1]`. A pattern has `*`, `?` and sets in brackets.
+    fn read(words: &[String]) -> Result<Chosen, Fault> {
+        let (any_case, words) = match words {
+            [option, rest @ ..] if option == "--ic" || option == "-ic" => (true, rest),
+            words => (false, words),
+        };
+        let (text, committed) = match words {
+            [] if !any_case => ("", false),
+            [text] => (text.as_str(), false),
+            [text, mode] if mode == "0" || mode == "1" => (text.as_str(), mode == "1"),
+            _ => return Err(usage()),
+        };
+        if text.starts_with('-') {
+            return Err(usage());
+        }
+        let mut source = "^".to_owned();
+        let mut is_set = false;
+        for c in text.chars() {
+            match c {
+                '[' => (is_set, source) = (true, source + "["),
+                ']' if is_set => (is_set, source) = (false, source + "]"),
+                '*' if !is_set => source += ".*",
+                '?' if !is_set => source += ".",
+                '-' if is_set => source += "-",
+                c => source += &regex::escape(c.encode_utf8(&mut [0; 4])),
+            }
+        }
+        let mut builder = RegexBuilder::new(&(source + "$"));
+        let built = builder.unicode(false).case_insensitive(any_case).size_limit(MAX_PATTERN).build();
+        let pattern = match words.is_empty() {
+            true => None,
+            false => Some(built.map_err(|_| Fault::invalid(format!("{text} is not a pattern.")))?),
+        };
+        Ok(Chosen { pattern, text: text.to_owned(), committed, peer: false })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(name.as_bytes()))
+    }
+
+    /// The database that is asked for.
+    fn database(&self, room: &mut Room<'_>) -> Result<Database, Fault> {
+        let (status, database) = seen(room)?;
+        Ok(if self.committed { status.committed } else { database })
+    }
+}
+
+fn defined(database: &Database, chosen: &Chosen, kinds: &[Kind]) -> String {
     let mut text = String::new();
     if kinds.contains(&Kind::Config) {
-        let found = database.configs.iter().filter(|(name, _)| matching(words, name));
+        let found = database.configs.iter().filter(|(name, _)| chosen.has(name));
         found.for_each(|(name, zones)| text += &definition("cfg", name, zones));
     }
     if kinds.contains(&Kind::Zone) {
-        for (name, zone) in database.zones.iter().filter(|(name, _)| matching(words, name)) {
+        let is_peer = |zone: &Definition| !chosen.peer || !zone.principals.is_empty();
+        for (name, zone) in database.zones.iter().filter(|(name, zone)| chosen.has(name) && is_peer(zone)) {
             let names = |member: &Member| match member {
                 Member::Alias { alias } => database.aliases.get(alias).map_or(1, Vec::len),
                 Member::Port(_) => 1,
@@ -305,7 +419,7 @@ fn defined(database: &Database, words: &[String], kinds: &[Kind]) -> String {
         }
     }
     if kinds.contains(&Kind::Alias) {
-        for (name, members) in database.aliases.iter().filter(|(name, _)| matching(words, name)) {
+        for (name, members) in database.aliases.iter().filter(|(name, _)| chosen.has(name)) {
             let members: Vec<String> = members.iter().map(|member| shown(member).to_owned()).collect();
             text += &definition("alias", name, &members);
         }
@@ -329,41 +443,53 @@ fn effective(database: &Database) -> String {
 
 /// `cfgshow`.
 pub fn show_all(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let (_, database) = seen(room)?;
-    if !words.is_empty() {
-        let found = defined(&database, words, &[Kind::Config]);
-        return found_or(found, words);
+    let chosen = Chosen::read(words)?;
+    let database = chosen.database(room)?;
+    match words.is_empty() {
+        true => Ok((whole(&database), 0)),
+        false => found_or(defined(&database, &chosen, &[Kind::Config]), &chosen),
     }
-    Ok((whole(&database), 0))
 }
 
 /// The whole database.
 fn whole(database: &Database) -> String {
-    let all = defined(database, &[], &[Kind::Config, Kind::Zone, Kind::Alias]);
+    let every = Chosen { pattern: None, text: String::new(), committed: false, peer: false };
+    let all = defined(database, &every, &[Kind::Config, Kind::Zone, Kind::Alias]);
     let all = if all.is_empty() { " no configuration defined\n".to_owned() } else { all };
     format!("Defined configuration:\n{all}\nEffective configuration:\n{}\n", effective(database))
 }
 
-fn found_or(found: String, words: &[String]) -> Outcome {
-    match found.is_empty() && !words.is_empty() {
-        true => Err(Fault::missing(format!("{} does not exist.", words.join(" ")))),
+fn found_or(found: String, chosen: &Chosen) -> Outcome {
+    match found.is_empty() && chosen.pattern.is_some() {
+        true => Err(Fault::missing(format!("{} does not exist.", chosen.text))),
         false => Ok((found, 0)),
     }
 }
 
-/// `zoneshow`.
+/// `zoneshow`. No target of the fabric creates zones, so `--peerzone target` finds none.
 pub fn show_zones(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    if words.is_empty() {
-        return show_all(room, words);
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => show_all(room, words),
+        ["--peerzone", kind @ ("all" | "user" | "target")] => {
+            let chosen = Chosen { peer: true, ..Chosen::read(&[])? };
+            let database = chosen.database(room)?;
+            let found = if kind == "target" { String::new() } else { defined(&database, &chosen, &[Kind::Zone]) };
+            let none = "There are no peer zones\n".to_owned();
+            Ok((if found.is_empty() { none } else { found }, 0))
+        }
+        _ => {
+            let chosen = Chosen::read(words)?;
+            let database = chosen.database(room)?;
+            found_or(defined(&database, &chosen, &[Kind::Zone]), &chosen)
+        }
     }
-    let (_, database) = seen(room)?;
-    found_or(defined(&database, words, &[Kind::Zone]), words)
 }
 
 /// `alishow`.
 pub fn show_aliases(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    let (_, database) = seen(room)?;
-    found_or(defined(&database, words, &[Kind::Alias]), words)
+    let chosen = Chosen::read(words)?;
+    let database = chosen.database(room)?;
+    found_or(defined(&database, &chosen, &[Kind::Alias]), &chosen)
 }
 
 /// `cfgactvshow`: the effective configuration with tabs.
@@ -389,7 +515,7 @@ pub fn active(room: &mut Room<'_>, _: &[String]) -> Outcome {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sanloom_api::zone_database::{Definition, Effective, EffectiveZone};
+    use sanloom_api::zone_database::{Effective, EffectiveZone};
     use sanloom_lab::import::{Choices, Source, import};
     use std::collections::BTreeSet;
 

@@ -108,20 +108,22 @@ pub fn interfaces(session: &mut Session<'_>, values: &Values) -> Outcome {
     Ok(Shown::text(text))
 }
 
-/// `show running-config`.
-pub fn running(session: &mut Session<'_>, _: &Values) -> Outcome {
-    let name = super::system::host_name(session);
-    let ports = session.ports()?;
-    let vsans = session.vsans()?;
-    let mut text = head(session, "running-config");
-    text += "feature npiv\n\nvsan database\n";
-    for (vsan, _) in &vsans {
-        if *vsan != 1 {
-            text += &format!("  vsan {vsan} name \"{}\"\n", session.name_of(*vsan));
+/// The VSANs with their ports.
+fn vsan_lines(session: &mut Session<'_>, ports: &[Placed]) -> Result<String, Problem> {
+    let mut text = "vsan database\n".to_owned();
+    for (vsan, _) in session.vsans()? {
+        if vsan != 1 {
+            text += &format!("  vsan {vsan} name \"{}\"\n", session.name_of(vsan));
         }
-        let own = ports.iter().filter(|placed| placed.vsan == *vsan);
+        let own = ports.iter().filter(|placed| placed.vsan == vsan);
         text.extend(own.map(|placed| format!("  vsan {vsan} interface {}\n", interface(placed.port.number))));
     }
+    Ok(text)
+}
+
+/// The device aliases and their settings.
+fn alias_lines(session: &mut Session<'_>) -> Result<String, Problem> {
+    let mut text = String::new();
     {
         let settings = session.nx.lock();
         if settings.is_enhanced {
@@ -137,6 +139,42 @@ pub fn running(session: &mut Session<'_>, _: &Values) -> Outcome {
         text.extend(aliases.iter().map(|(name, port)| format!("  device-alias name {name} pwwn {port}\n")));
         text += "\ndevice-alias commit\n";
     }
+    Ok(text)
+}
+
+/// `show running-config zone`.
+pub fn zoning_only(session: &mut Session<'_>, values: &Values) -> Outcome {
+    let wanted = session.wanted(values.vsan())?;
+    let command = values.vsan().map_or_else(String::new, |vsan| format!(" vsan {vsan}"));
+    let mut text = head(session, &format!("running-config zone{command}"));
+    for (vsan, _) in wanted {
+        text += &zones(session, vsan)?;
+    }
+    Ok(Shown::text(text))
+}
+
+/// `show running-config vsan`.
+pub fn vsans_only(session: &mut Session<'_>, _: &Values) -> Outcome {
+    let ports = session.ports()?;
+    let text = head(session, "running-config vsan") + &vsan_lines(session, &ports)?;
+    Ok(Shown::text(text))
+}
+
+/// `show running-config device-alias`.
+pub fn aliases_only(session: &mut Session<'_>, _: &Values) -> Outcome {
+    let text = head(session, "running-config device-alias") + &alias_lines(session)?;
+    Ok(Shown::text(text))
+}
+
+/// `show running-config`.
+pub fn running(session: &mut Session<'_>, _: &Values) -> Outcome {
+    let name = super::system::host_name(session);
+    let ports = session.ports()?;
+    let vsans = session.vsans()?;
+    let mut text = head(session, "running-config");
+    text += "feature npiv\n\n";
+    text += &vsan_lines(session, &ports)?;
+    text += &alias_lines(session)?;
     text.push('\n');
     for (vsan, row) in &vsans {
         text.extend(row.domain.map(|domain| format!("fcdomain domain {domain} static vsan {vsan}\n")));

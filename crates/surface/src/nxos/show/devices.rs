@@ -3,7 +3,7 @@
 use crate::fos::switches;
 use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, absent, failed, object, row, table};
-use crate::nxos::session::{Session, interface, number};
+use crate::nxos::session::{Session, interface, number, world_wide_name};
 use crate::nxos::settings::AliasChange;
 use crate::nxos::show::rule;
 use sanloom_api::view::NameRow;
@@ -83,6 +83,12 @@ fn printable(text: &str) -> String {
 /// `show fcns database`, with or without `detail`.
 pub fn fcns(session: &mut Session<'_>, values: &Values) -> Outcome {
     let is_detailed = values.has("detail");
+    let domain = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let invalid = || failed("% Invalid domain: a number from 1 to 239");
+    let only = values.get("DOMAIN").map(|text| domain(text).ok_or_else(invalid)).transpose()?;
     let aliases = alias_names(session)?;
     let places = if is_detailed { crate::fos::names::places(&mut session.room)? } else { BTreeMap::new() };
     let (mut text, mut all) = (String::new(), Vec::new());
@@ -92,7 +98,9 @@ pub fn fcns(session: &mut Session<'_>, values: &Values) -> Outcome {
             .into_iter()
             .filter_map(|(row, _)| Some((row.domain?, row.switch)))
             .collect();
-        let objects = session.room.names()?.objects;
+        let mut objects = session.room.names()?.objects;
+        let prefix = only.map(|domain| format!("{domain:02x}"));
+        objects.retain(|row| prefix.as_ref().is_none_or(|prefix| row.port_id.starts_with(prefix.as_str())));
         if objects.is_empty() {
             continue;
         }
@@ -202,14 +210,18 @@ fn detail_row(entry: &NameRow, kind: &str, types: &[(String, String)], alias: Op
     row(&values, alias_value("device_alias", alias).into_iter().chain(features))
 }
 
-/// `show device-alias database` and `show device-alias name`.
+/// `show device-alias database`, `show device-alias name` and `show device-alias pwwn`.
 pub fn aliases(session: &mut Session<'_>, values: &Values) -> Outcome {
     let all = session.device_aliases()?;
+    let port = values.get("WWN");
+    let port = port.map(|text| world_wide_name(text).ok_or_else(|| failed("% Invalid WWN"))).transpose()?;
     let wanted = values.get("NAME");
-    let found: Vec<(&String, &String)> =
-        all.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name.as_str())).collect();
+    let found: Vec<(&String, &String)> = (all.iter())
+        .filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name.as_str()))
+        .filter(|(_, own)| port.as_ref().is_none_or(|port| port == *own))
+        .collect();
     if found.is_empty() {
-        return Err(absent(match wanted {
+        return Err(absent(match wanted.or(port.as_deref()) {
             None => "There are no entries in the database".to_owned(),
             Some(name) => format!("device-alias {name} not found"),
         }));

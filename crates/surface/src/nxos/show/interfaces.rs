@@ -6,7 +6,7 @@ use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, object, row, table};
 use crate::nxos::session::{Placed, Session, interface, numbers};
 use crate::nxos::show::rule;
-use sanloom_api::view::{Dark, PortMode};
+use sanloom_api::view::PortMode;
 use serde_json::Value;
 
 /// Speed of a port in Gbit/s.
@@ -25,19 +25,22 @@ pub fn mode(placed: &Placed) -> &'static str {
 
 /// Word of the brief table, and reason of a port that is down.
 fn state(placed: &Placed) -> (&'static str, Option<String>) {
+    // NX-OS has no disabled switch; its ports show the nearest state.
+    let has_switch_off = placed.port.row.as_ref().is_some_and(|row| row.dark == Some(Dark::SwitchDisabled));
+    if placed.port.disabled() || has_switch_off {
+        return ("down", Some("Administratively down".to_owned()));
+    }
     let Some(row) = &placed.port.row else { return ("sfpAbsent", Some("SFP not present".to_owned())) };
-    match (row.dark, &row.isolated) {
+    match &row.isolated {
         _ if placed.port.online() => ("up", None),
-        // NX-OS has no disabled switch; its ports show the nearest state.
-        (Some(Dark::Disabled | Dark::SwitchDisabled), _) => ("down", Some("Administratively down".to_owned())),
-        (_, Some(reason)) => ("isolated", Some(format!("Isolation due to {reason}"))),
+        Some(reason) => ("isolated", Some(format!("Isolation due to {reason}"))),
         _ if row.blocked => ("errDisabled", Some("Error disabled - duplicate port name".to_owned())),
         _ => ("notConnected", Some("Link failure or not-connected".to_owned())),
     }
 }
 
 /// Ports that a command names, or all.
-fn chosen(session: &mut Session<'_>, names: Option<&str>) -> Result<Vec<Placed>, Problem> {
+pub fn chosen(session: &mut Session<'_>, names: Option<&str>) -> Result<Vec<Placed>, Problem> {
     let all = session.ports()?;
     let Some(names) = names else { return Ok(all) };
     let invalid = || Problem::Syntax(format!("Invalid interface format: {names}\n"));
@@ -100,6 +103,12 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
     if let Some(names) = names.and_then(|names| names.strip_suffix(" brief")) {
         return brief_of(session, Some(names));
     }
+    if let Some(names) = names.and_then(|names| names.strip_suffix(" description")) {
+        return super::parts::descriptions_of(session, Some(names));
+    }
+    if let Some(names) = names.and_then(|names| names.strip_suffix(" transceiver")) {
+        return super::parts::transceivers_of(session, Some(names));
+    }
     if let Some(names) = names.and_then(|names| names.strip_suffix(" counters")) {
         return counters_of(session, Some(names));
     }
@@ -129,11 +138,12 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
         ];
         values.extend(reason.map(|reason| ("state_info", reason.into())));
         values.extend(given.map(|given| ("desc", given.into())));
+        text += &format!("    Port WWN is {}\n", placed.port.wwn);
+        values.push(("port_wwn", placed.port.wwn.clone().into()));
         if let Some(row) = &placed.port.row {
             let counters = counted(row);
             let count = |name: &str| counters.get(name).copied().unwrap_or_default();
             let discards = count("class3-in-discards");
-            text += &format!("    Port WWN is {}\n", row.port_name);
             text += &format!("    Admin port mode is {admin}, trunk mode is {trunk}\n");
             text += &format!("    Port mode is {}\n    Port vsan is {}\n", mode(&placed), placed.vsan);
             if let Some(rate) = gigabits(&placed) {
@@ -148,8 +158,7 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
             text += &format!("      {} frames output,{sent} bytes\n", row.frames_sent);
             text += &format!("        {} discards,0 errors\n", count("class3-out-discards"));
             values.extend([
-                ("port_wwn", Value::from(row.port_name.clone())),
-                ("oper_txbbcredit", row.credits[1].into()),
+                ("oper_txbbcredit", Value::from(row.credits[1])),
                 ("tx_b2b_credit_remain", row.credits[0].into()),
                 ("rx_frames", number(row.frames_received)),
                 ("rx_bytes", number(received)),

@@ -4,6 +4,8 @@ pub mod config;
 pub mod devices;
 pub mod interfaces;
 pub mod logging;
+pub mod parts;
+pub mod pending;
 pub mod system;
 pub mod zones;
 
