@@ -146,7 +146,7 @@ pub fn logical(request: Ask) -> Answer {
             Table::Ports(PortsView { ports: vec![row] })
         }
         Ask::Show { table: ShowTable::Fabric(Which::Flogi), .. } => Table::Flogi(Default::default()),
-        Ask::Port { port, enabled } => {
+        Ask::Port { port, enabled, .. } => {
             assert_eq!((&*port, enabled), ("sw1:11", false));
             return Answer::Done;
         }

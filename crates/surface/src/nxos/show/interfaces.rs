@@ -6,7 +6,7 @@ use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, object, row, table};
 use crate::nxos::session::{Placed, Session, interface, numbers};
 use crate::nxos::show::rule;
-use sanloom_api::view::PortMode;
+use sanloom_api::view::{Dark, PortMode};
 use serde_json::Value;
 
 /// Speed of a port in Gbit/s.
