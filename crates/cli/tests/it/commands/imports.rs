@@ -147,10 +147,10 @@ fn a_lab_that_does_not_pass_its_own_check_is_written_and_an_error() {
     let head = format!("switchName: sw1\nswitchDomain: 1\nswitchWwn: {name}\n");
     let row = format!("Index Port Address Media Speed State Proto\n 0 0 010000 id N16 Online FC F-Port {name}\n");
     bench.write("sw1.txt", &(head + &row));
-    let ran = bench.run("import sw1.txt -o bad.toml");
+    let ran = bench.run("import sw1.txt -o invalid.toml");
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("does not pass its own check"), "{}", ran.stderr);
-    assert!(bench.read("bad.toml").contains("[switch.sw1]"));
+    assert!(bench.read("invalid.toml").contains("[switch.sw1]"));
 }
 
 /// Zones in force that differ from their definitions.
