@@ -78,7 +78,7 @@ fn a_port_without_a_link_is_disabled_until_it_is_enabled() {
         enable(&mut runtime, "sw1:5", true);
         assert_eq!(disabled(&runtime), Vec::<u32>::new());
         let now = runtime.clock.now();
-        assert_ne!(ports::enable(&mut runtime.instance, now, "sw1:9", false), Answer::Done);
+        assert_ne!(ports::enable(&mut runtime.instance, now, "sw1:9", false, None), Answer::Done);
     });
 }
 
