@@ -292,12 +292,27 @@ impl Default for SrpTarget {
     }
 }
 
+impl Infiniband {
+    /// Blocks that one end of a link needs to keep the line busy with packets of the MTU. A switch
+    /// holds a packet until its last byte has left.
+    pub fn blocks_needed(&self, link: &InfinibandLink, side: usize) -> u64 {
+        link.blocks_needed(self.subnet.mtu, self.hold(link, side))
+    }
+
+    /// Time for which one end of a link holds a packet that has arrived.
+    pub fn hold(&self, link: &InfinibandLink, side: usize) -> PacketHold {
+        let InfinibandNode::Switch(switch) = link.ends[side].node else { return PacketHold::default() };
+        let switch = self.switches.get(usize::from(switch));
+        switch.map_or(PacketHold::default(), |own| PacketHold { latency: own.latency, whole: !own.cut_through })
+    }
+}
+
 /// Time for which the end of a link holds a packet after its last byte has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PacketHold {
     /// Latency of a switch.
     pub latency: Picos,
-    /// Whether a switch begins to forward a packet only when it has arrived whole.
+    /// True if a switch begins to forward a packet only when it has arrived whole.
     pub whole: bool,
 }
 
@@ -374,7 +389,7 @@ mod tests {
         let at_interface = PacketHold::default();
         assert_eq!(link(2_000).blocks_needed(2_048, at_interface), 40 * 33 + 8);
         assert_eq!(link(10).blocks_needed(2_048, at_interface), 2 * 33 + 8);
-        // 100 ns of the cable and 500 ns are two packets, and a switch that stores them needs one more.
+        // 100 ns of the cable and 500 ns are two packets; a switch that stores them needs one more.
         let at_switch = |whole| PacketHold { latency: Picos::from_ns(500), whole };
         assert_eq!(link(10).blocks_needed(2_048, at_switch(false)), 3 * 33 + 8);
         assert_eq!(link(10).blocks_needed(2_048, at_switch(true)), 4 * 33 + 8);

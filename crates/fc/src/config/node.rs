@@ -165,7 +165,7 @@ pub struct Bus {
     pub clock_hz: u64,
     /// Number of adapters per bus; the adapters of a node are grouped in their order.
     pub shared_by: u16,
-    /// Whether both directions share the time of the bus.
+    /// Directions that share the time of the bus.
     pub duplex: Duplex,
 }
 

@@ -1,7 +1,7 @@
 //! InfiniBand of a lab: interfaces, subnets, and pairs of SRP end points.
 
 use super::Lab;
-use crate::config::{InfinibandEnd, InfinibandLink, InfinibandNode, PacketHold};
+use crate::config::{InfinibandEnd, InfinibandLink, InfinibandNode};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// InfiniBand interface of a host or storage system.
@@ -125,19 +125,6 @@ impl Lab {
             InfinibandNode::Storage(storage) => self.infiniband.targets.get(&storage).map(|own| own.blocks),
         };
         link.blocks.or(of_node).unwrap_or(256)
-    }
-
-    /// Blocks that one end of an InfiniBand link needs to keep the line busy with packets of the
-    /// MTU. A switch holds a packet until its last byte has left.
-    pub fn infiniband_blocks_needed(&self, link: &InfinibandLink, side: usize) -> u64 {
-        link.blocks_needed(self.infiniband.subnet.mtu, self.infiniband_hold(link, side))
-    }
-
-    /// Time for which one end of an InfiniBand link holds a packet that has arrived.
-    pub fn infiniband_hold(&self, link: &InfinibandLink, side: usize) -> PacketHold {
-        let InfinibandNode::Switch(switch) = link.ends[side].node else { return PacketHold::default() };
-        let switch = self.infiniband.switches.get(usize::from(switch));
-        switch.map_or(PacketHold::default(), |own| PacketHold { latency: own.latency, whole: !own.cut_through })
     }
 
     /// Name of the node at an end of an InfiniBand link.

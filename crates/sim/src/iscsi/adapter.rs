@@ -14,7 +14,7 @@ const POLL_FRAMES: usize = 64;
 /// Work of a processor for frames of TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// Whether an interrupt begins the work.
+    /// True if an interrupt begins the work.
     pub interrupts: bool,
     /// Number of segments with data that one interrupt, poll or call passes on together.
     pub segments: u32,

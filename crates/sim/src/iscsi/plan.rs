@@ -85,7 +85,7 @@ pub enum Machine {
 pub struct AdapterPlan {
     /// Owner of the interface.
     pub owner: Machine,
-    /// Whether the processor takes time for frames that arrive. Frames that arrive while it works
+    /// True if the processor takes time for frames that arrive. Frames that arrive while it works
     /// wait until it polls the interface again.
     pub polls: bool,
     /// Shortest time between two interrupts, in ps. Without `polls`, 0 passes each frame on at

@@ -60,11 +60,11 @@ pub const CHANNEL: u16 = SESSION | 0x4000;
 
 /// The parts of a lab that SRP uses, beside those of iSCSI.
 pub trait Around: iscsi::Around {
-    /// Moves the bytes of a command over the bus of a host, and gives the completion of its response
-    /// to the processor. Returns the time of the end of both in ps.
+    /// Moves the bytes of a command over the bus of a host, and gives the completion of its
+    /// response to the processor. Returns the time of the end of both in ps.
     fn complete(&mut self, host: u16, hba: u16, data: (Direction, u32), now_ps: u64) -> u64;
-    /// Moves bytes of a command over the bus of a storage system. Returns the time of the end in ps;
-    /// without a bus, now.
+    /// Moves bytes of a command over the bus of a storage system. Returns the time of the end in
+    /// ps; without a bus, now.
     fn transfer(&mut self, storage: u16, port: u16, data: (Direction, u32), now_ps: u64) -> u64;
 }
 

@@ -323,12 +323,12 @@ fn credits(lab: &Lab, problems: &mut Problems) {
     let mtu = lab.infiniband.subnet.mtu;
     let mut reported = 0;
     for (number, link) in lab.infiniband.links.iter().enumerate() {
-        let needed = [0, 1].map(|side| lab.infiniband_blocks_needed(link, side));
+        let needed = [0, 1].map(|side| lab.infiniband.blocks_needed(link, side));
         let is_short = |side: &usize| u64::from(lab.infiniband_blocks(link, *side)) < needed[*side];
         // The end at which the smaller share of the packets has a place.
         let share = |side: &usize| u64::from(lab.infiniband_blocks(link, *side)) * 1_000_000 / needed[*side].max(1);
         let Some(side) = [0, 1].into_iter().filter(is_short).min_by_key(share) else { continue };
-        let (needed, held) = (needed[side], lab.infiniband_hold(link, side));
+        let (needed, held) = (needed[side], lab.infiniband.hold(link, side));
         reported += 1;
         if reported > MAX_FEW_CREDITS {
             return;

@@ -112,7 +112,7 @@ pub struct Line {
     /// True if the link is up.
     pub up: bool,
     pub(super) count: LineCount,
-    /// What the line has brought for each port of the switch at its end.
+    /// Frames that the line has brought for each port of the switch at its end.
     pub(super) onward: Vec<Onward>,
 }
 

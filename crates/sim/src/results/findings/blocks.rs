@@ -66,7 +66,7 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let waiting = directions(results).filter(|(.., way)| way.credit_wait_fraction >= WAITS);
     let finding = |(number, from, link, way): (usize, usize, &InfinibandLinkResult, &InfinibandDirection)| {
         let config = &lab.infiniband.links[number];
-        let needed = lab.infiniband_blocks_needed(config, 1 - from);
+        let needed = lab.infiniband.blocks_needed(config, 1 - from);
         is_too_long(needed, way).then(|| Finding {
             kind: FindingKind::Bottleneck,
             title: format!("{} has too few blocks for its length and its switch", link.name),

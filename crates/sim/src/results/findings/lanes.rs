@@ -102,7 +102,7 @@ pub(super) fn spreading(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut roots: BTreeMap<u32, Congestion> = BTreeMap::new();
     for line in (0..lines.lines.len() as u32).filter(|line| lines.is_starved(*line)) {
         let config = &lab.infiniband.links[line as usize / 2];
-        if is_too_long(lab.infiniband_blocks_needed(config, 1 - line as usize % 2), lines.way(line)) {
+        if is_too_long(lab.infiniband.blocks_needed(config, 1 - line as usize % 2), lines.way(line)) {
             continue;
         }
         let Some((root, waits)) = lines.cause(line) else { continue };
