@@ -28,7 +28,8 @@ impl Distance {
     }
 
     /// Rate at which a send buffer that is too small fills the path, in MB/s. Each third of it
-    /// leaves at the rate of the line and is free when the acknowledgement of its last byte arrives.
+    /// leaves at the rate of the line and is free when the acknowledgement of its last byte
+    /// arrives.
     pub fn rate_of_buffer(&self, bytes: u64) -> f64 {
         let third_s = bytes as f64 / 3.0 * self.rate.ps_per_byte() as f64 / 1e12;
         bytes as f64 / (self.round_trip.as_secs_f64() + third_s) / 1e6
