@@ -108,12 +108,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Line of the words of a command. The shell has removed the quotes around members and names, so an
-/// argument with a blank or a `;` has them again.
+/// argument with a blank or a `;` inside has them again. A `;` at its end ends the command.
 fn joined(words: &[String]) -> String {
     let quoted = |(at, word): (usize, &String)| {
-        let has_parts = word.contains(|c: char| c == ';' || c.is_whitespace());
-        match at > 0 && word.len() > 1 && has_parts && !word.contains(['"', '\'']) {
-            true => format!("\"{word}\""),
+        let argument = word.trim_end_matches(';');
+        let has_parts = argument.contains(|c: char| c == ';' || c.is_whitespace());
+        match at > 0 && has_parts && !argument.contains(['"', '\'']) {
+            true => format!("\"{argument}\"{}", &word[argument.len()..]),
             false => word.clone(),
         }
     };
@@ -137,6 +138,8 @@ mod tests {
             (&["portname", "0", "-n", "array 1"], "portname 0 -n \"array 1\""),
             (&["switchshow", "|", "grep", "x"], "switchshow | grep x"),
             (&["nsshow", ";", "nscamshow"], "nsshow ; nscamshow"),
+            (&["alicreate", "a,1,2;", "cfgsave", "-f"], "alicreate a,1,2; cfgsave -f"),
+            (&["zonecreate", "z", "a;b;", "cfgsave"], "zonecreate z \"a;b\"; cfgsave"),
         ] {
             assert_eq!(joined(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()), line);
         }

@@ -171,7 +171,8 @@ impl Managed {
         lines.insert(format!("default {}", if zones.default_open { "open" } else { "closed" }));
         let view: View = serde_json::from_str(&self.instance.run("show LAB ports --live --json").good()).unwrap();
         let Table::Ports(ports) = view.table else { panic!("no ports") };
-        let off = ports.ports.iter().filter(|row| row.dark == Some(Dark::Disabled) && row.port.starts_with("sw1:"));
+        let is_off = |dark: Option<Dark>| matches!(dark, Some(Dark::Disabled | Dark::SwitchDisabled));
+        let off = ports.ports.iter().filter(|row| is_off(row.dark) && row.port.starts_with("sw1:"));
         lines.extend(off.map(|row| format!("disabled {}", row.number)));
         let short = |line: String| PORTS.iter().fold(line, |line, (short, name)| line.replace(name, short));
         lines.into_iter().map(short).collect()

@@ -109,7 +109,9 @@ fn a_port_disabled_on_the_page_is_dark_and_its_frames_are_decoded() {
     browser.wait("document.querySelector('section[aria-label=Actions]')");
     browser.eval(&press("Disable"));
     browser.wait("document.querySelector('main p.disabled')");
-    browser.wait("document.querySelector('table[aria-label=Events] tbody').innerText.includes('Port 0 is disabled by an operator.')");
+    browser.wait(
+        "document.querySelector('table[aria-label=Events] tbody').innerText.includes('Port 0 is disabled via HTTP.')",
+    );
     browser.screenshot(&shot("port.png"));
     browser.open(&format!("{url}?view=packets&port=sw1%3A0"));
     browser.wait("document.getElementById('packet-port')?.value === 'sw1:0'");
@@ -331,6 +333,7 @@ fn axe_finds_nothing_in_any_view_of_a_running_lab() {
         is_accessible(&mut browser, object);
     }
     // A preview, and a decoded packet.
+    instance.run("port enable LAB sw2:0").good();
     browser.open(&format!("{url}?view=packets&port=sw1%3A0"));
     let press = |text: &str| {
         format!("[...document.querySelectorAll('button')].find((button) => button.textContent === '{text}').click(); 0")
