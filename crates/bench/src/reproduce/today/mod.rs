@@ -26,7 +26,7 @@ const NOTE: &str = "The GUPFS report compared the fabrics of 2003 and gives no n
                     server-2021, 32 cores) and the array (80 us for a request, 64 at once) are the same for all fabrics. \
                     Latency is that of one request at a time; throughput, processor time and the loaded latency are those \
                     of 32 in flight. The costs of the host are assumptions except those of TCP, see the preset. One \
-                    core handles what a NIC receives, and its 4 GB/s end iSCSI at 100 GbE. The bus of the host, PCI \
+                    core handles what a NIC receives, and its 5.2 GB/s end iSCSI at 100 GbE. The bus of the host, PCI \
                     Express 4.0 with 16 lanes, ends SRP over NDR at 31.5 GB/s.";
 
 /// Numbers of one fabric and size; an element of the JSON list.
