@@ -14,6 +14,8 @@ const POLL_FRAMES: usize = 64;
 /// Work of a processor for frames of TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
+    /// Number of the interface at its owner, among those of its kind.
+    pub adapter: u16,
     /// True if an interrupt begins the work.
     pub interrupts: bool,
     /// Number of segments with data that one interrupt, poll or call passes on together.
@@ -37,8 +39,14 @@ pub struct Load {
 impl Load {
     /// Returns the load of frames that arrive. Acknowledgements without data cost the bus and the
     /// interrupt only: measured times of segments that leave contain them.
-    fn received<'p>(stacks: &Stacks, frames: impl IntoIterator<Item = &'p Packet>, is_ipoib: bool) -> Load {
+    fn received<'p>(
+        stacks: &Stacks,
+        adapter: u16,
+        frames: impl IntoIterator<Item = &'p Packet>,
+        is_ipoib: bool,
+    ) -> Load {
         let mut load = Load {
+            adapter,
             interrupts: true,
             segments: 0,
             bytes: 0,
@@ -89,6 +97,11 @@ impl Adapter {
         }
     }
 
+    /// Returns the number of the interface at its owner.
+    pub fn number(&self) -> u16 {
+        self.plan.number
+    }
+
     /// Returns the router behind the interface.
     pub fn router(&self) -> Option<u16> {
         self.plan.router
@@ -107,7 +120,7 @@ pub(super) fn arrive(iscsi: &mut Iscsi, cx: &mut Cx<'_>, packet: &Packet) {
     let is_ipoib = iscsi.stacks.is_infiniband(packet.to);
     let adapter = &mut iscsi.adapters[usize::from(packet.to)];
     if plan.gap_ps == 0 && !plan.polls {
-        let load = Load::received(&iscsi.stacks, [packet], is_ipoib);
+        let load = Load::received(&iscsi.stacks, plan.number, [packet], is_ipoib);
         let at = cx.around.work(plan.owner, now, packet.to, load);
         if let Machine::Storage(storage) = plan.owner
             && let Some(arrival) = cx.around.arrive(storage, Interface::Ip(packet.to), now)
@@ -184,7 +197,7 @@ fn work(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16, interrupts: bool) {
     if frames == 0 {
         return;
     }
-    let load = Load { interrupts, ..Load::received(stacks, fresh.take(frames), is_ipoib) };
+    let load = Load { interrupts, ..Load::received(stacks, adapter.plan.number, fresh.take(frames), is_ipoib) };
     adapter.raised += frames;
     adapter.is_polled = polls;
     let at = cx.around.work(adapter.plan.owner, cx.net.now(), interface, load);

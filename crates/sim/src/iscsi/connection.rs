@@ -212,6 +212,7 @@ pub(super) fn send(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, consumed: u64) 
         let is_ipoib = iscsi.stacks.is_infiniband(interface);
         let [pdus, commands] = std::mem::take(&mut iscsi.ends[end as usize].unsent);
         let load = Load {
+            adapter: iscsi.adapters[usize::from(interface)].number(),
             interrupts: false,
             segments: fresh.div_ceil(unit) as u32,
             bytes: fresh,

@@ -85,6 +85,8 @@ pub enum Machine {
 pub struct AdapterPlan {
     /// Owner of the interface.
     pub owner: Machine,
+    /// Number of the interface at its owner, among those of Ethernet or those of InfiniBand.
+    pub number: u16,
     /// True if the processor takes time for frames that arrive. Frames that arrive while it works
     /// wait until it polls the interface again.
     pub polls: bool,
@@ -113,6 +115,6 @@ pub struct RouterPlan {
 impl AdapterPlan {
     /// Returns an adapter that passes each frame on at once.
     pub fn immediate(owner: Machine) -> AdapterPlan {
-        AdapterPlan { owner, polls: false, gap_ps: 0, max_frames: 1, batch_bytes: 0, router: None }
+        AdapterPlan { owner, number: 0, polls: false, gap_ps: 0, max_frames: 1, batch_bytes: 0, router: None }
     }
 }

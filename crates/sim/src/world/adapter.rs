@@ -8,17 +8,22 @@
 
 mod others;
 
+pub(super) use others::interfaces_of;
+
 use super::target::Storage;
 use crate::host::{Bus, Cpu, Direction, Interface, Interrupts, RaisedInterrupt};
 use crate::net::{FrameRef, NEVER, Net};
-use sanloom_fc::config;
+use sanloom_fc::config::{self, Node};
 use sanloom_fc::exchange::SeqTx;
+use sanloom_fc::san::Lab;
 use sanloom_wire::{FCtl, FcId, FcType, Frame};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The adapters of one storage system, one for each port.
 pub struct Adapters {
     bus_config: Option<config::Bus>,
+    /// Number of the first port of SRP.
+    first_srp: u16,
     /// Buses, each shared by successive ports.
     buses: Vec<Bus>,
     /// Processor that handles interrupts.
@@ -60,9 +65,10 @@ enum Done {
 }
 
 impl Adapters {
-    /// Returns the adapters of a storage system, or `None` if they take no time. `others` is the
-    /// number of its portals of iSCSI, or of its channel adapters of SRP if there are more.
-    pub fn new(config: &config::Storage, others: u16) -> Option<Box<Adapters>> {
+    /// Returns the adapters of a storage system with this number of portals, or `None` if they take
+    /// no time.
+    pub fn new(lab: &Lab, storage: u16, portals: u16) -> Option<Box<Adapters>> {
+        let config = &lab.storage[usize::from(storage)];
         if config.bus.is_none() && config.interrupt.is_none() {
             return None;
         }
@@ -76,7 +82,8 @@ impl Adapters {
         };
         Some(Box::new(Adapters {
             bus_config: config.bus,
-            buses: Bus::of_node(config.bus.as_ref(), others.max(ports as u16)),
+            first_srp: ports as u16 + portals,
+            buses: Bus::of_node(config.bus.as_ref(), interfaces_of(lab, Node::Storage(storage)).max(ports as u16)),
             cpu: Cpu::default(),
             interrupt_config: config.interrupt,
             ports: (0..ports).map(port).collect(),

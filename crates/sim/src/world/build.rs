@@ -1,6 +1,6 @@
 //! Construction of a world from a lab.
 
-use super::adapter::Adapters;
+use super::adapter::{Adapters, interfaces_of};
 use super::arbitrated_loop::Loops;
 use super::control::{ControlPlane, bundles_of};
 use super::disks::Disks;
@@ -299,8 +299,7 @@ impl Plan<'_> {
                 let luns: Vec<Lun> = workload.named_targets().iter().map(lun).collect();
                 // The stream of a virtual machine starts no earlier than the machine.
                 let created = Picos(schedule::created_ps(self.lab, host as u16).unwrap_or(0));
-                let mut workload = workload.clone();
-                workload.start = workload.start.max(created);
+                let workload = config::Workload { start: workload.start.max(created), ..workload.clone() };
                 let part = workload.hosts.iter().position(|&h| usize::from(h) == host).unwrap_or(0);
                 let mut stream = Stream::new(&workload, (&config.name, part as u32), &luns, self.lab.run.seed);
                 stream.split_above(largest_request(config, &luns));
@@ -317,6 +316,7 @@ impl Plan<'_> {
         let plan = HostPlan {
             shares_hbas: config.virtual_machine.is_some() || hypervisors.contains(&(host as u16)),
             nports,
+            interfaces: interfaces_of(self.lab, Node::Host(host as u16)),
             tcp_ports,
             ethernet_ports: self.tcp.ethernet[host],
             srp_ports,
@@ -424,7 +424,7 @@ impl Plan<'_> {
             controller,
             device: Device::new(device),
             nports,
-            adapters: Adapters::new(config, portal_count.max(channel_count)),
+            adapters: Adapters::new(self.lab, storage as u16, portal_count),
             ios: [0; 2],
             bytes: [0; 2],
             all_bytes: 0,

@@ -33,7 +33,7 @@ pub(super) fn add(lab: &Lab, paths: &IpPaths<'_>, plan: &mut IscsiPlan, adapter:
             InfinibandNode::Switch(switch) => EthernetNode::Switch(switch),
         });
         // Adapters join no packets of IPoIB.
-        AdapterPlan { batch_bytes: 0, polls: takes_time(lab, interface.end.node), ..plan }
+        AdapterPlan { number: interface.end.port, batch_bytes: 0, polls: takes_time(lab, interface.end.node), ..plan }
     }));
     for (number, (&host, router)) in (0..).zip(&lab.infiniband.ipoib.routers) {
         plan.routers.push(RouterPlan { host, packet_ps: router.per_packet.0, queue: router.queue });

@@ -96,6 +96,7 @@ impl TcpPlan {
                 let tcp = &processor.tcp;
                 AdapterPlan {
                     owner: Machine::Host(host),
+                    number: 0,
                     polls: tcp.takes_time_to_receive() && processor.iscsi_hba.is_none(),
                     gap_ps: tcp.interrupt_gap.0,
                     max_frames: tcp.interrupt_frames.into(),
@@ -105,7 +106,9 @@ impl TcpPlan {
             }
             EthernetNode::Switch(_) | EthernetNode::Forwarder(_) => AdapterPlan::immediate(Machine::Host(u16::MAX)),
         };
-        let on_ethernet = paths.iscsi.interfaces.iter().map(|interface| adapter(interface.end.node));
+        let on_ethernet = paths.iscsi.interfaces.iter();
+        let on_ethernet =
+            on_ethernet.map(|interface| AdapterPlan { number: interface.end.port, ..adapter(interface.end.node) });
         plan.iscsi.adapters = on_ethernet.collect();
         super::ipoib::add(lab, &paths, &mut plan.iscsi, adapter);
         plan
@@ -397,7 +400,7 @@ impl Around for Parts<'_> {
             Machine::Host(host) => charge_tcp(self.hosts.node_mut(host), now_ps, interface, load),
             Machine::Storage(storage) => {
                 let moved_ps = match self.adapters(storage) {
-                    Some(adapters) => adapters.transfer(now_ps, Interface::Ip(interface), load.direction, load.bytes),
+                    Some(adapters) => adapters.transfer(now_ps, load.adapter, load.direction, load.bytes),
                     None => now_ps,
                 };
                 match &mut self.switches {

@@ -4,7 +4,7 @@ use super::World;
 use super::host::{TcpPort, charge_completion, tcp_event};
 use super::iscsi::{Parts, TcpPlan};
 use super::volumes::frame_bytes;
-use crate::host::{Direction, Interface};
+use crate::host::Direction;
 use crate::infiniband::OF_IPOIB;
 use crate::iscsi::{Event, Peer};
 use crate::net::Net;
@@ -175,7 +175,7 @@ impl Around for Parts<'_> {
 
     fn transfer(&mut self, storage: u16, port: u16, (direction, bytes): (Direction, u32), now_ps: u64) -> u64 {
         match self.adapters(storage) {
-            Some(adapters) => adapters.transfer(now_ps, Interface::Srp(port), direction, bytes.into()),
+            Some(adapters) => adapters.transfer(now_ps, adapters.channel_adapter(port), direction, bytes.into()),
             None => now_ps,
         }
     }

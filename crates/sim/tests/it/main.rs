@@ -34,6 +34,7 @@ mod no_allocation;
 mod no_allocation_gateways;
 mod no_allocation_planes;
 mod out_of_band;
+mod pause_spreading;
 mod planes_of_hosts;
 mod requests;
 mod requests_captures;

@@ -31,7 +31,6 @@ use crate::iscsi::parameters::Parameters;
 use crate::iscsi::sequence::Order;
 use crate::scsi::{Device, IoTag, NexusId, Notice};
 use crate::time::Instant;
-
 use sanloom_wire::iscsi::code::{function, task_response};
 use sanloom_wire::iscsi::{Head, Header, RejectReason, ScsiCommand, TaskRequest};
 use sanloom_wire::scsi::transport_id::TransportId;

@@ -253,6 +253,8 @@ enum Job {
 pub struct HostPlan {
     /// N_Port numbers, indexed by HBA.
     pub nports: Vec<u16>,
+    /// Number of Ethernet interfaces, or of those of InfiniBand if there are more.
+    pub interfaces: u16,
     /// Number of iSCSI initiator ports, which are numbered after the HBAs.
     pub tcp_ports: u16,
     /// Number of those on Ethernet, which come first.
@@ -354,8 +356,6 @@ impl HostNode {
         let interrupts = (0..hbas as u16)
             .map(|hba| Interrupts::new(config.interrupt, hba))
             .chain(own.map(|port| Interrupts::new(None, port)));
-        // Adapters of IPoIB are those of SRP.
-        let adapters = plan.ethernet_ports.max(plan.tcp_ports - plan.ethernet_ports).max(plan.srp_ports);
         HostNode {
             nports: plan.nports,
             queue: IoQueue::new(&config.queue),
@@ -364,7 +364,7 @@ impl HostNode {
             interrupts: interrupts.collect(),
             hba_processors: vec![FifoServer::default(); hbas],
             iscsi_hbas: BTreeMap::new(),
-            buses: Bus::of_node(config.bus.as_ref(), adapters.max(hbas as u16)),
+            buses: Bus::of_node(config.bus.as_ref(), plan.interfaces.max(hbas as u16)),
             paths: plan.paths,
             measured: HostMeasure {
                 latency: LatencyHistogram::with_digits(plan.digits),
@@ -460,10 +460,8 @@ impl HostNode {
     /// Moves bytes between the memory and an Ethernet interface or a channel adapter, counted from
     /// 0. Returns the end of the transfer in ps; without a bus, now.
     pub fn transfer(&mut self, now_ps: u64, adapter: u16, direction: Direction, bytes: u64) -> u64 {
-        let Some(config) = &self.bus_config else { return now_ps };
-        // Interfaces of IPoIB have numbers behind those of Ethernet.
-        let bus = usize::from(Bus::index_of(config, adapter)) % self.buses.len();
-        self.buses[bus].occupy(now_ps, direction, bytes)
+        let bus = self.bus_config.and_then(|config| self.buses.get_mut(usize::from(Bus::index_of(&config, adapter))));
+        bus.map_or(now_ps, |bus| bus.occupy(now_ps, direction, bytes))
     }
 
     /// Returns whether this virtual machine has logged out permanently.

@@ -44,7 +44,7 @@ pub(in crate::world) struct TcpOrders {
 /// Charges the bus and the processor of a host for frames of TCP at an interface. Returns the end
 /// of this work in ps. The processor handles the frames of a batch while the bus moves others.
 pub(in crate::world) fn charge(node: &mut HostNode, now_ps: u64, interface: u16, load: Load) -> u64 {
-    let moved_ps = node.transfer(now_ps, interface, load.direction, load.bytes);
+    let moved_ps = node.transfer(now_ps, load.adapter, load.direction, load.bytes);
     charge_processor(node, now_ps, interface, load).max(moved_ps)
 }
 

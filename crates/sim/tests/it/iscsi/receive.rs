@@ -117,3 +117,50 @@ fn interrupts_end_while_the_processor_polls() {
     assert!(busy < 0.001, "{busy} s for interrupts in 200 ms of continuous work");
     assert!(idle > 0.002, "{idle} s for the interrupts of single requests");
 }
+
+#[test]
+fn interfaces_share_buses_in_their_order_whatever_their_sessions() {
+    // The host has two interfaces of 125 MB/s, behind that of another host, and buses of 132 MB/s.
+    let run = |shared: u16| {
+        labs::run(&labs::lab(&format!(
+            r#"
+[run]
+duration = "300ms"
+warmup = "100ms"
+[ethernet_switch.tor]
+[host.other]
+[host.server]
+bus = {{ bits = 32, clock = "33MHz", shared_by = {shared} }}
+iscsi = {{ sessions = 2 }}
+[storage.array]
+rate = "1M/s"
+iscsi = {{}}
+[[link]]
+from = "other"
+to = "tor"
+rate = "1GbE"
+[[link]]
+from = "server"
+to = "tor"
+rate = "1GbE"
+count = 2
+[[link]]
+from = "array"
+to = "tor"
+rate = "10GbE"
+[workload.load]
+hosts = "server"
+targets = "array"
+size = "256KiB"
+depth = 32
+"#
+        )))
+    };
+    // A frame on the bus has 1,518 bytes.
+    let of_bus = 132.0 * SEGMENT.0 / 1_518.0;
+    let of_line = 125.0 * SEGMENT.0 / SEGMENT.1;
+    for (shared, expected) in [(2, of_bus), (1, 2.0 * of_line)] {
+        let found = labs::mb_per_s(&run(shared));
+        assert!((found / expected - 1.0).abs() < 0.03, "{shared} on a bus: {found} MB/s, not {expected}");
+    }
+}

@@ -1,0 +1,89 @@
+//! Findings about congestion that spreads on lossless Ethernet.
+
+use crate::labs;
+use sanloom_api::results::{Finding, FindingKind, Results};
+
+/// Two storage systems at the same switch as their hosts: `db` in a lossy priority, and `da`, whose
+/// line is faster than that of its hosts, in a lossless one.
+fn run(receivers: &str, more: &str) -> Results {
+    labs::run(&labs::lab(&format!(
+        r#"
+[run]
+duration = "50ms"
+warmup = "10ms"
+[ethernet_switch.s1]
+pfc = 3
+[host.hb]
+[host."{receivers}"]
+iscsi = {{ priority = 3 }}
+[storage."{{db,da}}"]
+rate = "1M/s"
+iscsi = {{}}
+[[link]]
+from = "{{hb,db}}"
+to = "s1"
+rate = "10GbE"
+[[link]]
+from = "{receivers}"
+to = "s1"
+rate = "10GbE"
+[[link]]
+from = "da"
+to = "s1"
+rate = "40GbE"
+[workload.rb]
+hosts = "hb"
+targets = "db"
+depth = 64
+size = "1MiB"
+[workload.ra]
+hosts = "ha"
+targets = "da"
+depth = 64
+size = "1MiB"
+{more}
+"#
+    )))
+}
+
+fn spreading(results: &Results) -> Vec<&Finding> {
+    results.findings.iter().filter(|finding| finding.kind == FindingKind::CongestionSpreading).collect()
+}
+
+#[test]
+fn a_sender_that_fills_its_only_receiver_spreads_nothing() {
+    let results = run("ha", "");
+    let paused = results.ethernet_links.iter().find(|link| link.forward.from.starts_with("da")).expect("a link");
+    assert!(paused.forward.paused_fraction > 0.2, "{:?}", paused.forward);
+    assert!(spreading(&results).is_empty(), "{:?}", results.findings);
+}
+
+#[test]
+fn the_port_that_holds_the_frames_of_a_paused_sender_is_named_with_the_receivers_behind_it() {
+    let slow = "[workload.rc]\nhosts = \"hc\"\ntargets = \"da\"\narrivals = \"constant 2k/s\"\nsize = \"64KiB\"";
+    let results = run("{ha,hc}", slow);
+    let found = spreading(&results);
+    let [finding] = &found[..] else { panic!("{:?}", results.findings) };
+    let port = |host: &str| {
+        let link = results.ethernet_links.iter().find(|link| link.forward.from.starts_with(host)).expect("a link");
+        (link.backward.from.clone(), link.backward.to.clone())
+    };
+    assert_eq!(finding.culprit, Some(port("ha").0), "{finding:?}");
+    let victims: Vec<&str> = finding.victims.iter().map(|victim| victim.name.as_str()).collect();
+    assert_eq!(victims, [port("hc").1], "{finding:?}");
+}
+
+#[test]
+fn frames_without_room_count_at_the_port_for_which_they_were() {
+    let results = run("ha", "");
+    let to = |host: &str| {
+        let link = results.ethernet_links.iter().find(|link| link.forward.from.starts_with(host)).expect("a link");
+        (link.forward.clone(), link.backward.clone())
+    };
+    assert_eq!(to("ha").1.queue_drops, 0, "a lossless priority drops nothing");
+    let lost: u64 =
+        results.ethernet_links.iter().map(|link| link.forward.frames_lost + link.backward.frames_lost).sum();
+    let drops: u64 =
+        results.ethernet_links.iter().map(|link| link.forward.queue_drops + link.backward.queue_drops).sum();
+    assert_eq!(lost, drops, "no line loses a frame, so all were dropped for a queue");
+}
