@@ -105,6 +105,9 @@ pub struct StackCost {
     pub interrupt: Picos,
     /// Shortest time between two interrupts of the NIC.
     pub interrupt_gap: Picos,
+    /// Shortest gap, if it adapts to the load: it doubles after an interrupt with several frames,
+    /// and halves after one with a single frame.
+    pub min_interrupt_gap: Option<Picos>,
     /// Number of frames that raise the interrupt at once.
     pub interrupt_frames: u16,
 }

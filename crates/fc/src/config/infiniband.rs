@@ -254,6 +254,18 @@ impl Default for Subnet {
     }
 }
 
+named_variants! {
+    /// Membership of an interface in a partition: bit 15 of its P_Key (IBA volume 1, 10.9.3).
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub enum Membership {
+        /// Communicates with all members.
+        #[default]
+        Full => "full",
+        /// Communicates with full members only.
+        Limited => "limited",
+    }
+}
+
 /// SRP initiator of a host at its InfiniBand interfaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SrpHost {
@@ -261,9 +273,10 @@ pub struct SrpHost {
     pub queue_depth: u16,
     /// Service level of the packets of both directions.
     pub level: u8,
-    /// Partition of the channels: the low 15 bits of the P_Key, of which the interfaces are full
-    /// members.
+    /// Partition of the channels: the low 15 bits of the P_Key.
     pub partition: u16,
+    /// Membership of the interfaces in it.
+    pub membership: Membership,
     /// Blocks of 64 bytes that each interface holds for each lane.
     pub blocks: u16,
 }
@@ -271,7 +284,7 @@ pub struct SrpHost {
 impl Default for SrpHost {
     /// The initiator of Linux has a queue of 64 requests, 62 of them for commands.
     fn default() -> SrpHost {
-        SrpHost { queue_depth: 62, level: 0, partition: DEFAULT_PARTITION, blocks: 256 }
+        SrpHost { queue_depth: 62, level: 0, partition: DEFAULT_PARTITION, membership: Membership::Full, blocks: 256 }
     }
 }
 
@@ -280,15 +293,17 @@ impl Default for SrpHost {
 pub struct SrpTarget {
     /// Requests that an initiator may have outstanding at a channel (request limit).
     pub request_limit: u16,
-    /// Partitions of the interfaces, of which they are full members, in ascending order.
+    /// Partitions of the interfaces, in ascending order.
     pub partitions: Vec<u16>,
+    /// Membership of the interfaces in them.
+    pub membership: Membership,
     /// Blocks of 64 bytes that each interface holds for each lane.
     pub blocks: u16,
 }
 
 impl Default for SrpTarget {
     fn default() -> SrpTarget {
-        SrpTarget { request_limit: 128, partitions: vec![DEFAULT_PARTITION], blocks: 256 }
+        SrpTarget { request_limit: 128, partitions: vec![DEFAULT_PARTITION], membership: Membership::Full, blocks: 256 }
     }
 }
 

@@ -55,8 +55,8 @@ pub use host_processor::{
 };
 pub use infiniband::{
     BLOCK_BYTES, Infiniband, InfinibandEnd, InfinibandLink, InfinibandNode, InfinibandRate, InfinibandSwitch,
-    MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, MAX_LMC, PACKET_OVERHEAD_BYTES, PacketHold, SrpHost, SrpTarget,
-    Subnet, SubnetRouting,
+    MAX_BLOCKS, MAX_DATA_LANES, MAX_INFINIBAND_PORTS, MAX_LMC, Membership, PACKET_OVERHEAD_BYTES, PacketHold, SrpHost,
+    SrpTarget, Subnet, SubnetRouting,
 };
 pub use ipoib::{
     DEFAULT_PARTITION, IPOIB_HEADER_BYTES, IpRouter, Ipoib, IpoibMode, IpoibOfLab, MAX_CONNECTED_MTU, MIN_IP_MTU,

@@ -1,7 +1,7 @@
 //! InfiniBand of a lab: interfaces, subnets, and pairs of SRP end points.
 
 use super::Lab;
-use crate::config::{InfinibandEnd, InfinibandLink, InfinibandNode};
+use crate::config::{InfinibandEnd, InfinibandLink, InfinibandNode, Membership};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// InfiniBand interface of a host or storage system.
@@ -40,11 +40,14 @@ impl SrpPaths<'_> {
     }
 
     /// Returns whether the SRP initiator of a host is in a partition of the SRP target of a storage
-    /// system.
+    /// system, and at least one of them is a full member.
     pub fn share_partition(&self, host: u16, storage: u16) -> bool {
         let host = self.lab.hosts.get(usize::from(host));
         let target = self.lab.infiniband.targets.get(&storage);
-        host.zip(target).is_some_and(|(host, target)| target.partitions.contains(&host.srp.partition))
+        host.zip(target).is_some_and(|(host, target)| {
+            let is_full = [host.srp.membership, target.membership].contains(&Membership::Full);
+            is_full && target.partitions.contains(&host.srp.partition)
+        })
     }
 
     /// Pairs of an interface of the host and one of the storage system in one subnet and partition:

@@ -165,6 +165,12 @@ problem_kinds! {
     NoMarks = "no-marks",
     /// Advice: the window of TCP is smaller than the bytes that a path holds.
     SmallWindow = "small-window",
+    /// Advice: an initiator requires digests that its target refuses, or the other way round.
+    UnlikeDigests = "unlike-digests",
+    /// Advice: two storage systems have one IP address on one Ethernet.
+    DuplicateAddress = "duplicate-address",
+    /// Advice: a host has costs of a fabric to which it has no link.
+    UnusedCost = "unused-cost",
     /// Advice: a zone has a priority, but no link has virtual channels.
     UnusedPriority = "unused-priority",
     /// Switches of one fabric differ in settings that must be equal.

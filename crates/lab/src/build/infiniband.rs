@@ -84,6 +84,7 @@ pub(super) fn initiator(element: &Element<'_>) -> SrpHost {
         queue_depth: element.integer("srp.queue_depth").unwrap_or(default.queue_depth),
         level: element.integer("srp.level").unwrap_or(default.level),
         partition: element.integer("srp.partition").unwrap_or(default.partition),
+        membership: element.choice("srp.membership", schema::MEMBERSHIPS).unwrap_or_default(),
         blocks: element.integer("srp.blocks").unwrap_or(default.blocks),
     }
 }
@@ -97,6 +98,7 @@ pub(super) fn targets(storage: &[Where<'_>]) -> BTreeMap<u16, SrpTarget> {
             true => element.numbers("srp.partitions").iter().map(|number| *number as u16).collect(),
             false => default.partitions.clone(),
         },
+        membership: element.choice("srp.membership", schema::MEMBERSHIPS).unwrap_or_default(),
         blocks: element.integer("srp.blocks").unwrap_or(default.blocks),
     };
     let given = (0..).zip(storage).filter(|(_, place)| place.element.has_table("srp"));

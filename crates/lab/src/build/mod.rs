@@ -253,6 +253,8 @@ impl Built<'_> {
             let origin = self.origin(problem.place);
             add(problem, origin, Severity::Warning, sink);
         }
+        let hosts = self.places.iter().find(|(section, _)| *section == Section::Host);
+        processor::advise(&self.lab, hosts.map_or(&[], |(_, places)| places), sink);
         isolated
     }
 

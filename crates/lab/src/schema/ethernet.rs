@@ -188,7 +188,7 @@ pub(super) const LINK: [Key; 3] = [
         path: "mtu",
         kind: Kind::Integer { min: 68, max: 9_216 },
         fallback: Fallback::Absent("1500; a link between switches carries what they forward"),
-        meaning: "Largest payload of the frames that the interfaces at the ends of an Ethernet link send and receive, in bytes.",
+        meaning: "Largest payload of the frames that the interfaces at the ends of an Ethernet link send and receive, in bytes. Between two switches, the largest that the link carries.",
         example: "9000",
         also: &["jumbo"],
     },

@@ -1,6 +1,6 @@
 //! InfiniBand switches, the subnet, and the keys of InfiniBand links and of SRP.
 
-use super::{Fallback, Form, Key, Kind, SUBNET_ROUTING, SectionDef, join};
+use super::{Fallback, Form, Key, Kind, MEMBERSHIP, SUBNET_ROUTING, SectionDef, join};
 
 /// Returns a key for a number of blocks.
 const fn blocks(path: &'static str, fallback: Fallback, meaning: &'static str) -> Key {
@@ -193,8 +193,17 @@ const INTERFACE_BLOCKS: Key = blocks(
     "Blocks of 64 bytes that each InfiniBand interface holds for each lane.",
 );
 
+const MEMBER: Key = Key {
+    path: "srp.membership",
+    kind: Kind::Choice(MEMBERSHIP),
+    fallback: Fallback::Value("\"full\""),
+    meaning: "Membership of the interfaces in the partition. In practice, hosts that must not see each other are limited members, and their storage is a full one.",
+    example: "\"limited\"",
+    also: &["member"],
+};
+
 /// SRP initiator of a host.
-pub(super) const INITIATOR: [Key; 8] = [
+pub(super) const INITIATOR: [Key; 9] = [
     Key {
         path: "srp",
         kind: Kind::Table,
@@ -227,6 +236,7 @@ pub(super) const INITIATOR: [Key; 8] = [
         example: "1",
         also: &["pkey", "p_key"],
     },
+    MEMBER,
     INTERFACE_BLOCKS,
     Key {
         path: "srp_cost",
@@ -255,7 +265,7 @@ pub(super) const INITIATOR: [Key; 8] = [
 ];
 
 /// SRP target of a storage system.
-pub(super) const TARGET: [Key; 6] = [
+pub(super) const TARGET: [Key; 7] = [
     Key {
         path: "srp",
         kind: Kind::Table,
@@ -280,6 +290,7 @@ pub(super) const TARGET: [Key; 6] = [
         example: "[1, 2]",
         also: &["pkeys", "p_keys", "partition", "pkey"],
     },
+    MEMBER,
     Key {
         path: "srp.portals",
         kind: Kind::Patterns,

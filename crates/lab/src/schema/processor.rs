@@ -8,7 +8,7 @@ const fn cost(path: &'static str, meaning: &'static str, example: &'static str) 
 }
 
 /// Keys of the processor of a host and of the costs of I/O on it.
-pub(super) const PROCESSOR: [Key; 24] = [
+pub(super) const PROCESSOR: [Key; 25] = [
     Key {
         path: "processor",
         kind: Kind::Table,
@@ -94,6 +94,14 @@ pub(super) const PROCESSOR: [Key; 24] = [
         "Shortest time between two interrupts of a NIC: frames that arrive earlier wait for the next one.",
         "\"125us\"",
     ),
+    Key {
+        path: "tcp_cost.min_interrupt_gap",
+        kind: Kind::Time,
+        fallback: Fallback::Absent("the gap is always `interrupt_gap`"),
+        meaning: "Makes the gap adapt to the load: it doubles up to `interrupt_gap` after an interrupt with several frames, and halves down to this value after one with a single frame.",
+        example: "\"5us\"",
+        also: &["adaptive"],
+    },
     Key {
         path: "tcp_cost.interrupt_frames",
         kind: Kind::Integer { min: 1, max: 4_096 },

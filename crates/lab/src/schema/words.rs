@@ -4,8 +4,8 @@ use super::Word;
 use sanloom_fc::config::CostRule;
 use sanloom_fc::config::{
     Affinity, Arbitration, Carrier, Congestion, ControllerAccess, Direction, Duplex, FlowControlModes, Forwarding,
-    ForwardingGrain, GatewayMode, IoScheduler, IpoibMode, IslChoice, IslHash, MediumKind, PathPolicy, Priority,
-    ProcessorPriority, ProcessorSharing, Queueing, SubnetRouting, ZoneDefault,
+    ForwardingGrain, GatewayMode, IoScheduler, IpoibMode, IslChoice, IslHash, MediumKind, Membership, PathPolicy,
+    Priority, ProcessorPriority, ProcessorSharing, Queueing, SubnetRouting, ZoneDefault,
 };
 use sanloom_fc::nport::LoginScript;
 use sanloom_fc::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
@@ -81,6 +81,11 @@ words!(SUBNET_ROUTING, SUBNET_ROUTINGS: SubnetRouting {
 words!(IPOIB_MODE, IPOIB_MODES: IpoibMode {
     "datagram" => IpoibMode::Datagram, "unreliable datagrams: each packet of IP is one packet of InfiniBand";
     "connected" => IpoibMode::Connected, "a reliable connection between two interfaces, with packets of up to 65,520 bytes";
+});
+
+words!(MEMBERSHIP, MEMBERSHIPS: Membership {
+    "full" => Membership::Full, "reaches all members of the partition";
+    "limited" => Membership::Limited, "reaches full members only";
 });
 
 words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {

@@ -193,10 +193,10 @@ fn addresses(seen: &Seen<'_>) -> [SocketAddrV4; 2] {
     let [own, peer] = seen.plan.interfaces.map(u16::to_be_bytes);
     // Ports of short-lived connections (RFC 6335), in the order of opening.
     let own_port = 49_152 + (seen.connection % 16_384) as u16;
-    let portal = seen.plan.address.parse().unwrap_or_else(|_| {
-        // A portal of IPv6 has an address of its own here.
-        SocketAddrV4::new([10, 128, peer[0], peer[1]].into(), ISCSI_PORT)
-    });
+    // Frames on a line are not those of a loopback interface.
+    let given = seen.plan.address.parse().ok().filter(|portal: &SocketAddrV4| !portal.ip().is_loopback());
+    // A portal without an address, or with one of IPv6, has an address of its own here.
+    let portal = given.unwrap_or_else(|| SocketAddrV4::new([10, 128, peer[0], peer[1]].into(), ISCSI_PORT));
     [SocketAddrV4::new([10, 0, own[0], own[1]].into(), own_port), portal]
 }
 

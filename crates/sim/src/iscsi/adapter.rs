@@ -11,6 +11,9 @@ use std::collections::VecDeque;
 /// polls a device for as many (`NAPI_POLL_WEIGHT`).
 const POLL_FRAMES: usize = 64;
 
+/// Gap of an interface whose gap adapts and was zero, in ps.
+const LEAST_STEP_PS: u64 = 1_000;
+
 /// Work of a processor for frames of TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
@@ -78,6 +81,8 @@ pub(super) struct Adapter {
     is_polled: bool,
     /// Time of the next interrupt in ps.
     interrupt_ps: u64,
+    /// Gap after the next interrupt in ps.
+    gap_ps: u64,
     /// Time before which no interrupt is raised, unless many frames wait, in ps.
     quiet_until_ps: u64,
     /// Time at which the bus of a storage system has moved the last frame, in ps.
@@ -92,6 +97,7 @@ impl Adapter {
             raised: 0,
             is_polled: false,
             interrupt_ps: 0,
+            gap_ps: plan.min_gap_ps.unwrap_or(plan.gap_ps),
             quiet_until_ps: 0,
             moved_ps: 0,
         }
@@ -176,7 +182,13 @@ fn handle(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16, raised: Option<Rai
 
 fn raise(iscsi: &mut Iscsi, cx: &mut Cx<'_>, interface: u16) {
     let adapter = &mut iscsi.adapters[usize::from(interface)];
-    adapter.quiet_until_ps = cx.net.now().saturating_add(adapter.plan.gap_ps);
+    if let Some(shortest) = adapter.plan.min_gap_ps {
+        adapter.gap_ps = match adapter.waiting.len() - adapter.raised {
+            0 | 1 => (adapter.gap_ps / 2).max(shortest),
+            _ => adapter.gap_ps.saturating_mul(2).max(LEAST_STEP_PS).min(adapter.plan.gap_ps),
+        };
+    }
+    adapter.quiet_until_ps = cx.net.now().saturating_add(adapter.gap_ps);
     work(iscsi, cx, interface, true);
 }
 

@@ -178,6 +178,9 @@ fn arrived(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32) {
         }
         take(iscsi, cx, end, pdu);
     }
+    if !is_host(end) {
+        target::arriving(iscsi, cx, end, received);
+    }
     send(iscsi, cx, end, readable);
 }
 

@@ -69,6 +69,9 @@ pub struct TargetPlan {
     pub portals: u16,
     /// Limits of each session.
     pub limits: Limits,
+    /// Bytes of write data that are passed on before their PDU is complete: those of a frame of the
+    /// network behind a gateway. `None`: whole PDUs.
+    pub frame_bytes: Option<u32>,
 }
 
 /// Owner of an interface.
@@ -93,6 +96,8 @@ pub struct AdapterPlan {
     /// Shortest time between two interrupts, in ps. Without `polls`, 0 passes each frame on at
     /// once.
     pub gap_ps: u64,
+    /// Shortest gap, if the gap adapts to the load, in ps.
+    pub min_gap_ps: Option<u64>,
     /// Number of frames that raise the interrupt at once.
     pub max_frames: u32,
     /// Most bytes of payload that the interface joins to one segment (GRO); 0: none.
@@ -115,6 +120,15 @@ pub struct RouterPlan {
 impl AdapterPlan {
     /// Returns an adapter that passes each frame on at once.
     pub fn immediate(owner: Machine) -> AdapterPlan {
-        AdapterPlan { owner, number: 0, polls: false, gap_ps: 0, max_frames: 1, batch_bytes: 0, router: None }
+        AdapterPlan {
+            owner,
+            number: 0,
+            polls: false,
+            gap_ps: 0,
+            min_gap_ps: None,
+            max_frames: 1,
+            batch_bytes: 0,
+            router: None,
+        }
     }
 }

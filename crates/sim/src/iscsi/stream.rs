@@ -110,6 +110,16 @@ impl Stream {
         self.pdus.pop_front()
     }
 
+    /// Header of the next PDU for the peer, and the bytes of its data segment among those up to
+    /// `received`. `None` if there are none, or if a digest judges them at the end of the PDU.
+    pub fn arriving(&self, received: u64, layout: Layout) -> Option<(Bhs, u32)> {
+        let pdu = self.pdus.front().filter(|_| !layout.data_digest)?;
+        let data_bytes = pdu.bhs.data_bytes();
+        let data = pdu.end - u64::from(data_bytes) - layout.tail_bytes(data_bytes) as u64;
+        let bytes = received.checked_sub(data).filter(|bytes| *bytes > 0)?;
+        Some((pdu.bhs, bytes.min(data_bytes.into()) as u32))
+    }
+
     /// Forgets all PDUs of a lost connection.
     pub fn clear(&mut self) {
         self.pdus = VecDeque::new();

@@ -8,7 +8,7 @@ use sanloom_scsi::iscsi::target::{
 };
 use sanloom_scsi::scsi::{self, Ends, Io, IoStatus, IoTag, Notice};
 use sanloom_scsi::time::Span;
-use sanloom_wire::iscsi::Head;
+use sanloom_wire::iscsi::{Head, Header};
 
 /// Time after which an incomplete login is abandoned (`node.conn[0].timeo.login_timeout` of
 /// Open-iSCSI).
@@ -115,6 +115,19 @@ pub(super) fn pdu(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, head: Head, text
             _ => Input::Segment { intact },
         };
         input(iscsi, cx, end, segment);
+    }
+}
+
+/// Passes the data of a Data-Out on before the PDU is complete, where a gateway forwards by frame.
+pub(super) fn arriving(iscsi: &mut Iscsi, cx: &mut Cx<'_>, end: u32, received: u64) {
+    let (storage, _) = portal(iscsi, end);
+    let Some(frame) = system(iscsi, storage).and_then(|system| system.plan.frame_bytes) else { return };
+    let peer = &iscsi.ends[(end ^ 1) as usize];
+    let Some((bhs, bytes)) = peer.sent.arriving(received, peer.layout) else { return };
+    let head = Head::parse(&bhs.0);
+    let bytes = bytes / frame * frame;
+    if bytes > 0 && matches!(head.header, Header::DataOut(_)) {
+        input(iscsi, cx, end, Input::Arriving { head, bytes });
     }
 }
 

@@ -6,7 +6,7 @@ use super::ethernet::tcp_config;
 use super::host::{Hosts, TcpPort, charge_tcp, handle_pdu, tcp_event};
 use super::relay;
 use super::target::{Storage, notify_session};
-use super::volumes::{self, BackSession, Switches};
+use super::volumes::{self, BackSession, Switches, frame_bytes};
 use crate::host::{Arrival, Interface, RaisedInterrupt};
 use crate::iscsi::{
     AdapterPlan, Around, Direction, Event, Front, Iscsi, IscsiPlan, Load, Machine, SessionPlan, Shared, TargetPlan,
@@ -99,6 +99,7 @@ impl TcpPlan {
                     number: 0,
                     polls: tcp.takes_time_to_receive() && processor.iscsi_hba.is_none(),
                     gap_ps: tcp.interrupt_gap.0,
+                    min_gap_ps: tcp.min_interrupt_gap.map(|gap| gap.0),
                     max_frames: tcp.interrupt_frames.into(),
                     batch_bytes: tcp.batch_bytes,
                     router: None,
@@ -277,6 +278,12 @@ fn target(lab: &Lab, storage: u16, portals: u16) -> Option<TargetPlan> {
         fc_ports: lab.storage[usize::from(storage)].ports.len() as u16,
         portals,
         limits: Limits { recalls: is_gateway(lab, storage), streams: streams(lab, storage), ..Limits::default() },
+        frame_bytes: lab
+            .live
+            .gateways
+            .get(&storage)
+            .filter(|gateway| gateway.grain == ForwardingGrain::Frame && streams(lab, storage))
+            .map(|gateway| frame_bytes(lab, gateway).max(1)),
     })
 }
 

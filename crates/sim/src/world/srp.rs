@@ -11,7 +11,7 @@ use crate::net::Net;
 use crate::net::infiniband::Packet;
 use crate::srp::{Around, ChannelPlan, Srp, SrpPlan, TargetPlan};
 use crate::tcp::subnet_mtu;
-use sanloom_fc::config::{InfinibandNode, Subnet};
+use sanloom_fc::config::{self, InfinibandNode, Subnet};
 use sanloom_fc::san::{Lab, SrpPaths, srp_port};
 use sanloom_scsi::scsi::{IoStatus, IoTag};
 use sanloom_scsi::srp::target;
@@ -146,10 +146,16 @@ fn channel(
 /// Returns the keys of a channel: that of the host, and the same of the target if it is in the
 /// partition of the host, else its first one.
 fn keys(lab: &Lab, host: u16, storage: u16) -> [PKey; 2] {
-    let own = lab.hosts[usize::from(host)].srp.partition;
-    let partitions = lab.infiniband.targets.get(&storage).map_or(&[][..], |target| &target.partitions);
+    let initiator = &lab.hosts[usize::from(host)].srp;
+    let target = lab.infiniband.targets.get(&storage);
+    let partitions = target.map_or(&[][..], |target| &target.partitions);
+    let own = initiator.partition;
     let far = partitions.iter().find(|number| **number == own).or(partitions.first()).copied();
-    [own, far.unwrap_or(0)].map(|number| PKey::new(number, Membership::Full))
+    let of_target = target.map(|target| target.membership).unwrap_or_default();
+    [(own, initiator.membership), (far.unwrap_or(0), of_target)].map(|(number, membership)| match membership {
+        config::Membership::Full => PKey::new(number, Membership::Full),
+        config::Membership::Limited => PKey::new(number, Membership::Limited),
+    })
 }
 
 pub(super) fn connection(subnet: &Subnet) -> rc::Config {

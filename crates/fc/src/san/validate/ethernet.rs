@@ -252,34 +252,44 @@ fn bundles(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// Frames of an interface that a switch on their way drops because of their length.
+/// Frames of an interface that a switch, or a link between two switches, on their way does not
+/// carry because of their length.
 fn mtus(lab: &Lab, problems: &mut Problems) {
     let groups = lab.ethernet_groups(None);
-    // Smallest switch of each group.
-    let mut smallest: BTreeMap<u16, (u16, u16)> = BTreeMap::new();
+    let of_switches = |link: &EthernetLink| {
+        let own = link.switches().filter_map(|(_, switch)| {
+            let mtu = lab.ethernet_switches.get(usize::from(switch))?.mtu;
+            Some((mtu, name(lab, EthernetNode::Switch(switch)).to_owned()))
+        });
+        own.min()
+    };
+    let is_trunk = |link: &EthernetLink| link.switches().count() == 2;
+    // Part of each group that carries the shortest frames.
+    let mut smallest: BTreeMap<u16, (u16, String)> = BTreeMap::new();
     for (link, group) in lab.ethernet_links.iter().zip(&groups) {
-        let Some(group) = *group else { continue };
-        for (_, switch) in link.switches() {
-            let Some(config) = lab.ethernet_switches.get(usize::from(switch)) else { continue };
-            let entry = smallest.entry(group).or_insert((config.mtu, switch));
-            *entry = (*entry).min((config.mtu, switch));
+        let parts = of_switches(link).into_iter().chain(is_trunk(link).then(|| (link.mtu, link.name.clone())));
+        let (Some(group), Some(part)) = (*group, parts.min_by_key(|(mtu, _)| *mtu)) else { continue };
+        let entry = smallest.entry(group).or_insert_with(|| part.clone());
+        if part.0 < entry.0 {
+            *entry = part;
         }
     }
     for (number, (link, group)) in lab.ethernet_links.iter().zip(&groups).enumerate() {
-        let Some((mtu, switch)) = group.and_then(|group| smallest.get(&group).copied()) else { continue };
-        if link.mtu > mtu {
-            problems.add(
-                ProblemKind::BadSize,
-                link_place(number).key("mtu"),
-                format!(
-                    "frames with a payload of {} bytes on `{}` are too long for `{}`, which forwards {mtu} bytes",
-                    link.mtu,
-                    link.name,
-                    name(lab, EthernetNode::Switch(switch))
-                ),
-                format!("set `mtu = {mtu}` for the link, or `mtu = {}` for the switch", link.mtu),
-            );
-        }
+        // A link between two switches carries frames of others.
+        let least = match is_trunk(link) {
+            true => of_switches(link),
+            false => group.and_then(|group| smallest.get(&group).cloned()),
+        };
+        let Some((mtu, part)) = least.filter(|(mtu, _)| link.mtu > *mtu) else { continue };
+        problems.add(
+            ProblemKind::BadSize,
+            link_place(number).key("mtu"),
+            format!(
+                "frames with a payload of {} bytes on `{}` are too long for `{part}`, which forwards {mtu} bytes",
+                link.mtu, link.name
+            ),
+            format!("set `mtu = {mtu}` for the link, or `mtu = {}` for `{part}`", link.mtu),
+        );
     }
 }
 

@@ -4,10 +4,12 @@ use super::Problems;
 use super::ethernet::{link_place, name, switch_place};
 use crate::config::{Congestion, EthernetFault, EthernetNode, FaultKind, PRIORITIES, Tcp};
 use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, fcoe_paths};
+use sanloom_scsi::iscsi::parameters::Digests;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Gives advice about priorities, marks, congestion control and MTUs.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
+    digests(lab, problems);
     if lab.ethernet_links.is_empty() || lab.ethernet_is_implied() {
         return;
     }
@@ -17,6 +19,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     shared_priorities(lab, &traffic, problems);
     peers(lab, problems);
     storms(lab, problems);
+    shared_addresses(lab, problems);
 }
 
 /// Priorities in use.
@@ -199,6 +202,71 @@ fn peers(lab: &Lab, problems: &mut Problems) {
             "set `congestion = \"dctcp\"` at both ends",
         );
     }
+}
+
+/// Storage systems with one address on one Ethernet. Loopback addresses are those of `sanloom up`.
+fn shared_addresses(lab: &Lab, problems: &mut Problems) {
+    let groups = lab.ethernet_groups(None);
+    let paths = lab.iscsi_paths();
+    let mut owners = BTreeMap::new();
+    for (&storage, target) in &lab.live.iscsi {
+        for (portal, address) in paths.portals(storage).into_iter().zip(&target.portals) {
+            if address.ip().is_loopback() {
+                continue;
+            }
+            let group = groups[paths.interfaces[usize::from(portal)].link];
+            let owner = *owners.entry((group, address.ip())).or_insert(storage);
+            if owner != storage {
+                problems.add(
+                    ProblemKind::DuplicateAddress,
+                    Place::of(Section::Storage, usize::from(storage)).key("iscsi.portals"),
+                    format!(
+                        "`{}` and `{}` have the address {} on one Ethernet",
+                        lab.storage[usize::from(owner)].name,
+                        lab.storage[usize::from(storage)].name,
+                        address.ip()
+                    ),
+                    "give each an address of its own",
+                );
+                break;
+            }
+        }
+    }
+}
+
+/// Pairs of an initiator and a target of which one requires digests that the other refuses, so that
+/// no login succeeds (RFC 7143, 13.1). Each host is named once.
+fn digests(lab: &Lab, problems: &mut Problems) {
+    let mut named = BTreeSet::new();
+    IpPaths::for_each_pair(lab, |_, host, storage, _| {
+        let Some(target) = lab.live.iscsi.get(&storage) else { return true };
+        let own = &lab.hosts[usize::from(host)];
+        let offers = own.iscsi.offers;
+        let pairs = [
+            ("iscsi.header_digest", "header digest", offers.header_digest, target.header_digest),
+            ("iscsi.data_digest", "data digest", offers.data_digest, target.data_digest),
+        ];
+        for (key, digest, near, far) in pairs {
+            let (one, other) = match (near, far) {
+                (Digests::Always, Digests::Never) => ("requires", "refuses"),
+                (Digests::Never, Digests::Always) => ("refuses", "requires"),
+                _ => continue,
+            };
+            if named.insert((key, host)) {
+                problems.add(
+                    ProblemKind::UnlikeDigests,
+                    Place::of(Section::Host, usize::from(host)).key(key),
+                    format!(
+                        "`{}` {one} the {digest} and `{}` {other} it, so they have no session",
+                        own.name,
+                        lab.storage[usize::from(storage)].name
+                    ),
+                    "set one of them to \"either\"",
+                );
+            }
+        }
+        true
+    });
 }
 
 /// Storms of pauses at switches that ignore them.

@@ -388,6 +388,9 @@ fn validate_processor(processor: &HostProcessor, place: Place, problems: &mut Pr
     ] {
         problems.time(place.key(key), time, Picos::ZERO, Picos::SECOND);
     }
+    if let Some(shortest) = tcp.min_interrupt_gap {
+        problems.time(place.key("tcp_cost.min_interrupt_gap"), shortest, Picos::ZERO, tcp.interrupt_gap);
+    }
     let ipoib = processor.ipoib.unwrap_or_default();
     let adapter = processor.iscsi_hba.unwrap_or_default();
     for (key, time) in [

@@ -58,6 +58,12 @@ impl Obstacle {
         format!("partition{} {}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
     }
 
+    /// Returns whether a partition joins both ends, as limited members.
+    fn are_both_limited(&self, lab: &Lab) -> bool {
+        let Obstacle::Partition(storage, partition) = self else { return false };
+        lab.infiniband.targets.get(storage).is_some_and(|target| target.partitions.contains(partition))
+    }
+
     /// Returns the reason and the remedy, for hosts that meet the same obstacle.
     pub(super) fn describe(&self, lab: &Lab, hosts: &[u16]) -> (String, String) {
         let plural = if hosts.len() == 1 { "" } else { "s" };
@@ -84,6 +90,14 @@ impl Obstacle {
                     name(storage)
                 ),
                 "add `ipoib = {}` to the host, or `srp = {}` to the storage".to_owned(),
+            ),
+            Obstacle::Partition(storage, partition) if self.are_both_limited(lab) => (
+                format!(
+                    "the SRP target of `{}` refuses host{plural} {hosts}, because both are limited members of partition \
+                     {partition}",
+                    name(storage)
+                ),
+                "set `srp.membership = \"full\"` at the storage".to_owned(),
             ),
             Obstacle::Partition(storage, partition) => (
                 format!(

@@ -21,14 +21,7 @@ impl TaskEngine {
     /// Handles the header of a Data-Out. Returns its task if its data segment is to be received;
     /// [`on_data_complete`](Self::on_data_complete) follows.
     pub(super) fn on_data_out(&mut self, head: &Head, data: DataOut, device: &mut Device) -> Option<IoTag> {
-        let slot = if data.target_tag == NO_TAG {
-            self.tasks.find(data.initiator_tag)
-        } else {
-            let of =
-                |slot: &u16| self.tasks.get(*slot).is_some_and(|task| task.command.initiator_tag == data.initiator_tag);
-            Some(slot_of(data.target_tag)).filter(of)
-        };
-        let Some(slot) = slot.filter(|slot| self.tasks.get(*slot).is_some_and(Task::is_open)) else {
+        let Some(slot) = self.open_task(&data) else {
             // The task was aborted, has ended or has all its data, so these data are discarded.
             self.out.counters.unknown_data += 1;
             return None;
@@ -46,6 +39,31 @@ impl TaskEngine {
         }
         self.on_data_complete(tag, head, true, device);
         None
+    }
+
+    /// Returns the task that still expects the data of a Data-Out.
+    fn open_task(&self, data: &DataOut) -> Option<u16> {
+        let slot = if data.target_tag == NO_TAG {
+            self.tasks.find(data.initiator_tag)
+        } else {
+            let of =
+                |slot: &u16| self.tasks.get(*slot).is_some_and(|task| task.command.initiator_tag == data.initiator_tag);
+            Some(slot_of(data.target_tag)).filter(of)
+        };
+        slot.filter(|slot| self.tasks.get(*slot).is_some_and(Task::is_open))
+    }
+
+    /// Reports the first `bytes` bytes of a Data-Out that has not arrived completely, if they are
+    /// the next ones of a write that streams.
+    pub(super) fn on_arriving(&mut self, head: &Head, bytes: u32) {
+        let Header::DataOut(data) = head.header else { return };
+        let Some(slot) = self.open_task(&data) else { return };
+        let first_burst_bytes = self.parameters.first_burst_bytes;
+        let task = self.tasks.at(slot);
+        if task.is_streaming && task.is_in_order(head, &data, first_burst_bytes) {
+            let (tag, bytes) = (task.tag(slot), task.received + bytes.min(head.data_bytes));
+            self.out.push(Output::Arrived { tag, bytes });
+        }
     }
 
     /// Ends or marks a task whose data cannot be used.

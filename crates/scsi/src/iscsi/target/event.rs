@@ -43,6 +43,15 @@ pub enum Input {
         /// True if the data digest is right or not in use.
         intact: bool,
     },
+    /// The first bytes of the data segment of a Data-Out have arrived. Only a gateway that passes
+    /// data on frame by frame needs them ([`Limits::streams`](super::Limits::streams)); the whole
+    /// PDU follows as usual.
+    Arriving {
+        /// Header of the PDU.
+        head: Head,
+        /// Number of bytes since the start of its data segment.
+        bytes: u32,
+    },
     /// Data segment that was collected.
     Text {
         /// Bytes of the segment.

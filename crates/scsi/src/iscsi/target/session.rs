@@ -113,6 +113,7 @@ impl Session {
                 self.on_header(head, device);
             }
             (Input::Segment { intact }, device) => self.on_segment(intact, device),
+            (Input::Arriving { head, bytes }, _) => self.engine.on_arriving(&head, bytes),
             (Input::Text { data, intact }, device) => self.on_text_segment(data, intact, device),
             (Input::IoData { tag, bytes }, _) => self.engine.on_io_data(tag, bytes),
             (Input::IoDone { tag, status }, Some(device)) => self.engine.on_io_done(tag, status, device),

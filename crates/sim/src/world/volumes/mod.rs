@@ -209,7 +209,10 @@ impl Switches {
         let number = switch.by_task.get(&key).copied();
         // The controller may have refused the command, or its job may have ended.
         if number.is_some() || switch.arrived.contains_key(&key) {
-            switch.data.insert(key, bytes);
+            let before = switch.data.insert(key, bytes);
+            if before == Some(bytes) {
+                return;
+            }
         }
         let Some(number) = number else { return };
         let pieces = switch.jobs.get(&number).map_or(&[][..], |job| &job.pieces);

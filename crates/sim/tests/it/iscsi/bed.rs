@@ -111,6 +111,7 @@ impl Bed {
                 fc_ports: 0,
                 portals: 1,
                 limits: Limits::default(),
+                frame_bytes: None,
             })],
             adapters: adapters.map(AdapterPlan::immediate).collect(),
             ..IscsiPlan::default()

@@ -95,6 +95,20 @@ fn a_batch_that_receive_offload_joins_is_acknowledged_once() {
 }
 
 #[test]
+fn an_adaptive_gap_between_interrupts_is_short_without_load_and_long_with_load() {
+    let cost =
+        "per_segment_received = \"100ns\", interrupt = \"1us\", interrupt_gap = \"200us\", interrupt_frames = 4096";
+    let [fixed, adaptive] = ["", ", min_interrupt_gap = \"2us\""].map(|more| format!("tcp_cost = {{ {cost}{more} }}"));
+    let of = |host: &str, workload: &str| labs::run(&lab(host, "10GbE", workload));
+    let one = "depth = 1\nsize = \"512B\"";
+    let [slow, fast] = [&fixed, &adaptive].map(|host| of(host, one).totals.io.latency.mean_us);
+    assert!(slow > 180.0 && fast < 40.0, "{slow} and {fast} us");
+    let many = "depth = 64\nsize = \"4KiB\"";
+    let [fixed, adaptive] = [&fixed, &adaptive].map(|host| work(&of(host, many), "interrupts"));
+    assert!(adaptive < 1.2 * fixed, "{fixed} and {adaptive} s in interrupts");
+}
+
+#[test]
 fn copies_cost_payload_only_and_acknowledgements_without_data_cost_nothing() {
     let host = "tcp_cost = { copy_received = \"1us\", per_segment_received = \"1us\", copy_sent = \"1us\", per_segment_sent = \"2us\" }";
     for (read_share, segment_us) in [(1.0, 1.0), (0.0, 2.0)] {
