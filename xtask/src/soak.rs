@@ -37,11 +37,11 @@ const TRACE_MB: &str = "10000";
 
 /// Runs each campaign for about MINUTES (default 10), starting at SEED. The default seed follows
 /// from the current time, so that each campaign uses new seeds. Assertions, overflow checks and
-/// optimisation are enabled.
+/// optimisation are enabled. A campaign that fails does not end the others.
 ///
 /// # Errors
 ///
-/// A campaign found a failure, the published program cannot be built or is too large, or the
+/// Campaigns found failures, the published program cannot be built or is too large, or the
 /// arguments are wrong.
 pub fn soak(args: &[String]) -> Result<(), String> {
     let number = |at: usize| match args.get(at) {
@@ -55,8 +55,10 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let seed = seed.unwrap_or(now << 20);
     eprintln!("soak: {minutes} min, random labs and fabrics from seed {seed}");
+    let mut failed = Vec::new();
+    let mut attempt = |result: Result<(), String>| failed.extend(result.err());
     let (cases, fabrics) = ((minutes * 20_000).to_string(), (minutes * FABRICS_PER_MINUTE).to_string());
-    run("sanloom-sim", &["frame_path::"], &[("PROPTEST_CASES", &cases)])?;
+    attempt(run("sanloom-sim", &["frame_path::"], &[("PROPTEST_CASES", &cases)]));
     let (first, scripts) = (seed, minutes * SCRIPTS_PER_MINUTE);
     let fluid = (minutes * FLUID_LABS_PER_MINUTE).to_string();
     let (guests, hosts) = ((minutes * GUESTS_PER_MINUTE).to_string(), (minutes * HOSTS_PER_MINUTE).to_string());
@@ -64,38 +66,39 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let networks = (minutes * NETWORKS_PER_MINUTE).to_string();
     let over_ethernet = (minutes * FCOE_NETWORKS_PER_MINUTE).to_string();
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
-    run("sanloom-sim", &["data_loss_random::"], &[("SANLOOM_SEEDS", &systems), ("SANLOOM_FIRST_SEED", &seed)])?;
-    run("sanloom-surface", &["page::a_lab_of_10000_nodes"], &[("SANLOOM_TIMED", "1")])?;
-    run("sanloom", &["answers_over_1000_ports"], &[("SANLOOM_TIMED", "1")])?;
-    run("sanloom-surface", &["page::the_heap_does_not_grow"], &[("SANLOOM_MINUTES", &minutes.to_string())])?;
+    attempt(run("sanloom-sim", &["data_loss_random::"], &[("SANLOOM_SEEDS", &systems), ("SANLOOM_FIRST_SEED", &seed)]));
+    attempt(run("sanloom-surface", &["page::a_lab_of_10000_nodes"], &[("SANLOOM_TIMED", "1")]));
+    attempt(run("sanloom", &["answers_over_1000_ports"], &[("SANLOOM_TIMED", "1")]));
+    attempt(run("sanloom-surface", &["page::the_heap_does_not_grow"], &[("SANLOOM_MINUTES", &minutes.to_string())]));
     for (tests, networks) in
         [("ethernet::random", &networks), ("infiniband::random", &networks), ("random_virtual_links", &over_ethernet)]
     {
-        run("sanloom-sim", &[tests], &[("SANLOOM_SEEDS", networks), ("SANLOOM_FIRST_SEED", &seed)])?;
+        attempt(run("sanloom-sim", &[tests], &[("SANLOOM_SEEDS", networks), ("SANLOOM_FIRST_SEED", &seed)]));
     }
     for tests in [&["domain_random::"][..], &["whole::", "whole_switches::"]] {
-        run("sanloom-fc", tests, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
+        attempt(run("sanloom-fc", tests, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)]));
     }
     for tests in ["random_labs::", "mixed_labs::"] {
-        run("sanloom-bench", &[tests], &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
+        attempt(run("sanloom-bench", &[tests], &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)]));
     }
     let random = ["fluid::random_labs_reach_the_rates_of_the_fluid_model"];
-    run("sanloom-bench", &random, &[("SANLOOM_FLUID_LABS", &fluid), ("SANLOOM_FIRST_SEED", &seed)])?;
+    attempt(run("sanloom-bench", &random, &[("SANLOOM_FLUID_LABS", &fluid), ("SANLOOM_FIRST_SEED", &seed)]));
     let one = "ten_thousand_mutated_frames_do_not_disturb_another_host";
-    run("sanloom", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])?;
+    attempt(run("sanloom", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)]));
     let one = "hosts_that_send_invalid_pdus_disturb_no_other_and_cost_little";
-    run("sanloom", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)])?;
+    attempt(run("sanloom", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)]));
     let scripts = format!("{first}..{}", first + scripts);
-    run("sanloom-scsi", &["all_paths_give"], &[("SANLOOM_FORWARD_SEEDS", &scripts)])?;
+    attempt(run("sanloom-scsi", &["all_paths_give"], &[("SANLOOM_FORWARD_SEEDS", &scripts)]));
     let one = "a_trace_of_any_length_is_inspected_in_64_mib";
-    run("sanloom", &[one], &[("SANLOOM_TRACE_MB", TRACE_MB)])?;
-    python()?;
+    attempt(run("sanloom", &[one], &[("SANLOOM_TRACE_MB", TRACE_MB)]));
+    attempt(python());
     // This test uses both paths at the same time.
     let one = "a_host_verifies_at_depth_while_everything_around_it_fails";
-    run("sanloom", &[one], &[("SANLOOM_MINUTES", &minutes)])?;
-    fuzz::fuzz(&minutes)?;
+    attempt(run("sanloom", &[one], &[("SANLOOM_MINUTES", &minutes)]));
+    attempt(fuzz::fuzz(&minutes));
     // The program is built last, so that all campaigns have run if its size is over the limit.
-    dist::dist(&["binary".to_owned()]).map_err(|reason| format!("the published program: {reason}"))
+    attempt(dist::dist(&["binary".to_owned()]).map_err(|reason| format!("the published program: {reason}")));
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
 /// Measures the Python package. Its environment is that of the tests, with the installed wheel.
