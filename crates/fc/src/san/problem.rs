@@ -136,6 +136,8 @@ problem_kinds! {
     NotZoned = "not-zoned",
     /// A workload's host has a path to its storage, but masks hide the LUN.
     Masked = "masked-lun",
+    /// A workload uses a virtual disk for which its pool has no room.
+    PoolFull = "pool-full",
     /// A bound cannot be satisfied, or is missing.
     BadExpectation = "bad-expectation",
     /// A zone has no members.

@@ -1,19 +1,62 @@
 //! Windows and buffers of TCP over a distance.
 
-use crate::config::{EthernetRate, Picos};
+use crate::config::{EthernetRate, InfinibandRate, Picos};
+use std::fmt;
+
+/// Rate of a line of Ethernet or InfiniBand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Line {
+    Ethernet(EthernetRate),
+    Infiniband(InfinibandRate),
+}
+
+impl Line {
+    /// Time of a byte, in ps as a fraction.
+    pub fn ps_per_byte(self) -> (u64, u64) {
+        match self {
+            Line::Ethernet(rate) => (rate.ps_per_byte(), 1),
+            Line::Infiniband(rate) => rate.ps_per_byte(),
+        }
+    }
+
+    /// Time of `bytes` bytes.
+    pub fn time_of(self, bytes: u64) -> u64 {
+        let (ps, of_bytes) = self.ps_per_byte();
+        bytes * ps / of_bytes
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Line::Ethernet(rate) => rate.fmt(f),
+            Line::Infiniband(rate) => rate.fmt(f),
+        }
+    }
+}
 
 /// Path of a TCP connection.
 pub(super) struct Distance {
-    /// Rate of its slowest line.
-    pub rate: EthernetRate,
+    /// Its slowest line.
+    pub rate: Line,
     /// Round-trip time.
     pub round_trip: Picos,
 }
 
 impl Distance {
+    /// Path over one part and then over another one.
+    pub fn and(self, next: Distance) -> Distance {
+        let is_slower = next.rate.time_of(1 << 20) > self.rate.time_of(1 << 20);
+        Distance {
+            rate: if is_slower { next.rate } else { self.rate },
+            round_trip: Picos(self.round_trip.0 + next.round_trip.0),
+        }
+    }
+
     /// Bytes that the path holds in a round trip, and so the window that keeps it full.
     pub fn bytes(&self) -> u64 {
-        self.round_trip.0 / self.rate.ps_per_byte()
+        let (ps, of_bytes) = self.rate.ps_per_byte();
+        self.round_trip.0 * of_bytes / ps
     }
 
     /// Bytes of the send buffer that keeps the path full. TCP asks its application for more when a
@@ -31,7 +74,8 @@ impl Distance {
     /// leaves at the rate of the line and is free when the acknowledgement of its last byte
     /// arrives.
     pub fn rate_of_buffer(&self, bytes: u64) -> f64 {
-        let third_s = bytes as f64 / 3.0 * self.rate.ps_per_byte() as f64 / 1e12;
+        let (ps, of_bytes) = self.rate.ps_per_byte();
+        let third_s = bytes as f64 / 3.0 * ps as f64 / of_bytes as f64 / 1e12;
         bytes as f64 / (self.round_trip.as_secs_f64() + third_s) / 1e6
     }
 }
@@ -42,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_path_needs_its_bytes_as_window_and_half_more_as_buffer() {
-        let path = Distance { rate: EthernetRate::G1, round_trip: Picos::from_us(50_000) };
+        let path = Distance { rate: Line::Ethernet(EthernetRate::G1), round_trip: Picos::from_us(50_000) };
         assert_eq!((path.bytes(), path.buffer_bytes()), (6_250_000, 9_375_000));
         assert!((path.rate_of_window(6_250_000) - 125.0).abs() < 1e-9);
         assert!((path.rate_of_buffer(9_375_000) - 125.0).abs() < 1e-9);

@@ -1,18 +1,15 @@
 //! Validation of Ethernet: switches, links, and what hosts and storage send over them.
 
 use super::Problems;
-use super::distance::Distance;
 use crate::config::{
     Congestion, EthernetFault, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Fault,
     FaultKind, MAX_VLANS, PRIORITIES, Picos,
 };
-use crate::san::{DcbMismatch, IpPaths, IscsiPaths, Lab, Place, ProblemKind, Section, dcb_mismatches};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::san::{DcbMismatch, IpPaths, Lab, Place, ProblemKind, Section, dcb_mismatches};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of interfaces, because packets carry a 16-bit number.
 const MAX_INTERFACES: usize = 65_000;
-/// Limit on the warnings about windows.
-const MAX_WINDOWS: usize = 4;
 /// Limit on the iSCSI sessions of a lab.
 const MAX_SESSIONS: u64 = 60_000;
 /// Limit on the sessions of a storage system times its portals, over Ethernet and InfiniBand. A
@@ -37,7 +34,6 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     headroom(lab, problems);
     lossless_ends(lab, problems);
     priorities(lab, problems);
-    windows(lab, problems);
 }
 
 /// Checks a fault of Ethernet.
@@ -440,136 +436,4 @@ fn priorities(lab: &Lab, problems: &mut Problems) {
             "set `ecn = { from = \"100KB\" }` for the switches",
         );
     }
-}
-
-/// Windows that are smaller than the bytes that a path holds.
-fn windows(lab: &Lab, problems: &mut Problems) {
-    let mut reported = 0;
-    let mut ways = Ways::new(lab);
-    IpPaths::for_each_pair(lab, |paths, host, storage, _| {
-        reported += usize::from(check_window(&mut ways, &paths.iscsi, host, storage, problems));
-        reported < MAX_WINDOWS
-    });
-}
-
-/// Returns whether a warning was added.
-fn check_window(ways: &mut Ways<'_>, paths: &IscsiPaths<'_>, host: u16, storage: u16, problems: &mut Problems) -> bool {
-    let lab = ways.lab;
-    let pairs = paths.pairs(host, storage);
-    let portals = paths.portals(storage);
-    let (Some(&(own, portal)), Some(target)) = (pairs.first(), lab.live.iscsi.get(&storage)) else { return false };
-    let ends = [own, portals[usize::from(portal)]].map(|number| paths.interfaces[usize::from(number)].link);
-    let Some(distance) = distance_between(ways, ends) else { return false };
-    let config = &lab.hosts[usize::from(host)];
-    let sessions = u64::from(config.iscsi.sessions);
-    // Both directions have the same rate, so the smaller values are reported.
-    let (own_tcp, far_tcp) = (&config.iscsi.tcp, &target.tcp);
-    let window = own_tcp.largest_window_bytes().min(far_tcp.largest_window_bytes());
-    let buffer = own_tcp.largest_send_buffer_bytes().min(far_tcp.largest_send_buffer_bytes());
-    let [window, buffer] = [window, buffer].map(u64::from);
-    let short_of = |bytes: u64, needed: u64| bytes * sessions < needed;
-    let (what, key, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
-        ("window", "iscsi.tcp.window", window)
-    } else if short_of(buffer, distance.buffer_bytes()) {
-        ("send buffer", "iscsi.tcp.send_buffer", buffer)
-    } else {
-        return false;
-    };
-    let per_s = distance.rate_of_window(window * sessions).min(distance.rate_of_buffer(buffer * sessions));
-    problems.add(
-        ProblemKind::SmallWindow,
-        Place::of(Section::Host, usize::from(host)).key(key),
-        format!(
-            "between `{}` and `{}`, {} with a round trip of {} holds {} bytes, but the {what} of {bytes} bytes of {sessions} session{} fills it only to {per_s:.1} MB/s",
-            config.name,
-            name(lab, EthernetNode::Storage(storage)),
-            distance.rate,
-            distance.round_trip,
-            distance.bytes(),
-            if sessions == 1 { "" } else { "s" },
-        ),
-        match own_tcp.window_scaling && far_tcp.window_scaling {
-            true => format!(
-                "in `iscsi.tcp` of both, set `window` to {} bytes and `send_buffer` to {} bytes at least, or use more `sessions`",
-                distance.bytes().div_ceil(sessions),
-                distance.buffer_bytes().div_ceil(sessions)
-            ),
-            false => "leave `window_scaling` in `iscsi.tcp` of both out, because no window exceeds 65535 bytes without it, or use more `sessions`".to_owned(),
-        },
-    );
-    true
-}
-
-/// Shortest ways between switches, each found once.
-pub(super) struct Ways<'l> {
-    lab: &'l Lab,
-    /// Neighbours of each switch, with the links to them.
-    neighbours: BTreeMap<u16, Vec<(u16, usize)>>,
-    /// Links of the way between two switches; `None` if there is none.
-    found: BTreeMap<(u16, u16), Option<Vec<usize>>>,
-}
-
-impl<'l> Ways<'l> {
-    pub(super) fn new(lab: &'l Lab) -> Ways<'l> {
-        let mut neighbours: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
-        for (number, link) in lab.ethernet_links.iter().enumerate() {
-            if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
-                neighbours.entry(a).or_default().push((b, number));
-                neighbours.entry(b).or_default().push((a, number));
-            }
-        }
-        Ways { lab, neighbours, found: BTreeMap::new() }
-    }
-
-    /// Links of a shortest way that begins and ends with these links of interfaces.
-    pub(super) fn between(&mut self, start: usize, goal: usize) -> Option<Vec<usize>> {
-        if start == goal {
-            return Some(vec![start]);
-        }
-        let switch = |link: usize| self.lab.ethernet_links[link].switches().next().map(|(_, switch)| switch);
-        let ends = (switch(start)?, switch(goal)?);
-        let neighbours = &self.neighbours;
-        let between = self.found.entry(ends).or_insert_with(|| search(neighbours, ends)).as_deref()?;
-        Some([start, goal].iter().chain(between).copied().collect())
-    }
-}
-
-/// Searches a shortest way between two switches, breadth first.
-fn search(neighbours: &BTreeMap<u16, Vec<(u16, usize)>>, (from, to): (u16, u16)) -> Option<Vec<usize>> {
-    let mut before: BTreeMap<u16, Option<(u16, usize)>> = BTreeMap::from([(from, None)]);
-    let mut next = VecDeque::from([from]);
-    while let Some(switch) = next.pop_front().filter(|_| !before.contains_key(&to)) {
-        for &(other, link) in neighbours.get(&switch).into_iter().flatten() {
-            before.entry(other).or_insert_with(|| {
-                next.push_back(other);
-                Some((switch, link))
-            });
-        }
-    }
-    let mut way = Vec::new();
-    let mut at = to;
-    while let Some((switch, link)) = *before.get(&at)? {
-        way.push(link);
-        at = switch;
-    }
-    Some(way)
-}
-
-/// Returns the shortest path between two links of interfaces.
-pub(super) fn distance_between(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -> Option<Distance> {
-    let way = ways.between(start, goal)?;
-    let lab = ways.lab;
-    let rate = way.iter().map(|link| lab.ethernet_links[*link].rate).min()?;
-    let mtu = u64::from(lab.ethernet_links[goal].mtu.min(lab.ethernet_links[start].mtu));
-    let mut round_trip = 0;
-    for &link in &way {
-        let config = &lab.ethernet_links[link];
-        // A full frame one way and an acknowledgement the other way.
-        let frames = mtu + u64::from(FRAME_OVERHEAD_BYTES) + 20 + 84;
-        round_trip += 2 * config.propagation.0 + frames * config.rate.ps_per_byte();
-    }
-    let switches: BTreeSet<u16> =
-        way.iter().flat_map(|link| lab.ethernet_links[*link].switches()).map(|(_, s)| s).collect();
-    let latency = |switch: &u16| lab.ethernet_switches.get(usize::from(*switch)).map_or(0, |switch| switch.latency.0);
-    Some(Distance { rate, round_trip: Picos(round_trip + 2 * switches.iter().map(latency).sum::<u64>()) })
 }

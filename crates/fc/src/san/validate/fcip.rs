@@ -1,7 +1,7 @@
 //! Advice about FCIP links of a simulation: windows and buffers that do not fill their distance.
 
 use super::Problems;
-use super::ethernet::{Ways, distance_between};
+use super::windows::{Ways, distance_between};
 use crate::config::FcipTunnel;
 use crate::san::{EthernetInterface, FcoePath, Lab, Place, ProblemKind, Section};
 

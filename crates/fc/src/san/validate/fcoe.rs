@@ -1,7 +1,8 @@
 //! Validation of FCoE in a simulation: the Ethernet below virtual links.
 
 use super::Problems;
-use super::ethernet::{Ways, link_place, list, name, switch_place};
+use super::ethernet::{link_place, list, name, switch_place};
+use super::windows::Ways;
 use crate::config::{EthernetNode, FCOE_MTU, FaultKind, Link, VirtualLink};
 use crate::san::{
     EthernetInterface, FcoePath, ForwarderMismatch, Lab, Place, ProblemKind, Section, ethernet_node, fcoe_paths,

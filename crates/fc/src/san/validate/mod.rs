@@ -20,7 +20,9 @@ mod reach;
 mod tests;
 mod timers;
 mod traffic;
+mod virtual_disks;
 mod virtual_fabrics;
+mod windows;
 
 pub(super) use ethernet::list as priorities_in_words;
 pub use traffic::MAX_BLOCKS;
@@ -63,6 +65,7 @@ impl Lab {
             )
         });
         traffic::validate(self, &mut problems);
+        virtual_disks::validate(self, &mut problems);
         if valid {
             reach::validate(self, &mut problems);
         }
@@ -77,6 +80,7 @@ impl Lab {
         fabric::advise(self, &mut problems);
         joins::advise(self, &mut problems);
         ethernet::advise(self, &mut problems);
+        windows::advise(self, &mut problems);
         ethernet_advice::advise(self, &mut problems);
         fcoe::advise(self, &mut problems);
         infiniband::advise(self, &mut problems);

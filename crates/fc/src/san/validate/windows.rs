@@ -1,0 +1,244 @@
+//! Advice about sessions of iSCSI whose windows do not fill their distance, and the shortest ways of
+//! their packets.
+
+use super::Problems;
+use super::distance::{Distance, Line};
+use crate::config::{EthernetNode, FRAME_OVERHEAD_BYTES, MediumKind, PACKET_OVERHEAD_BYTES, Picos, Tcp};
+use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, lun_of_back_end};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Limit on the warnings about windows.
+const MAX_WINDOWS: usize = 4;
+
+/// A session, or several with the same ends.
+struct Sessions<'l> {
+    /// Place of the settings of the initiator.
+    place: Place,
+    names: [&'l str; 2],
+    tcp: [&'l Tcp; 2],
+    count: u64,
+}
+
+/// Windows that are smaller than the bytes that a path holds.
+pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
+    let mut reported = 0;
+    let mut ways = Ways::new(lab);
+    IpPaths::for_each_pair(lab, |paths, host, storage, of_pair| {
+        let (Some(target), Some(way)) = (lab.live.iscsi.get(&storage), of_pair.first()) else { return true };
+        let [near, far] = way.ends;
+        let distance = match way.router {
+            None => part(&mut ways, paths, [near, far]),
+            Some((router, [own, beyond])) => {
+                let first = part(&mut ways, paths, [near, own]);
+                let per_packet = lab.infiniband.ipoib.routers.get(&router).map_or(0, |router| router.per_packet.0);
+                first.zip(part(&mut ways, paths, [beyond, far])).map(|(first, second)| {
+                    let whole = first.and(second);
+                    Distance { round_trip: Picos(whole.round_trip.0 + 2 * per_packet), ..whole }
+                })
+            }
+        };
+        let config = &lab.hosts[usize::from(host)];
+        let sessions = Sessions {
+            place: Place::of(Section::Host, usize::from(host)),
+            names: [&config.name, &lab.storage[usize::from(storage)].name],
+            tcp: [&config.iscsi.tcp, &target.tcp],
+            count: u64::from(config.iscsi.sessions),
+        };
+        reported += usize::from(distance.is_some_and(|distance| check(&sessions, &distance, problems)));
+        reported < MAX_WINDOWS
+    });
+    back_ends(lab, &mut ways, MAX_WINDOWS.saturating_sub(reported), problems);
+}
+
+/// Sessions of storage systems with virtual disks with their back ends. Each pair is named once, at
+/// most `limit` pairs.
+fn back_ends(lab: &Lab, ways: &mut Ways<'_>, limit: usize, problems: &mut Problems) {
+    let targets = lab.workloads.iter().flat_map(|workload| &workload.targets).map(|target| target.storage);
+    let switches: BTreeSet<u16> = targets
+        .filter(|storage| lab.live.medium(*storage).kind == MediumKind::Volumes && lab.live.iscsi.contains_key(storage))
+        .collect();
+    let paths = lab.iscsi_paths();
+    let mut reported = 0;
+    for switch in switches {
+        let pools: BTreeSet<u16> = lab.volumes_of(switch).values().map(|volume| volume.pool).collect();
+        let own = lab.live.back_ends.iter().filter(|back_end| pools.contains(&back_end.pool));
+        let behind: BTreeSet<u16> =
+            own.filter_map(|back_end| lun_of_back_end(lab, &lab.live, back_end)).map(|lun| lun.storage).collect();
+        for storage in behind {
+            let (Some(near), Some(far)) = (lab.live.iscsi.get(&switch), lab.live.iscsi.get(&storage)) else { continue };
+            let Some((ends, _)) = paths.ends_of_back_end((switch, storage, 0)) else { continue };
+            let links = ends.map(|interface| paths.interfaces[usize::from(interface)].link);
+            let Some(distance) = distance_between(ways, links).filter(|_| reported < limit) else { continue };
+            let sessions = Sessions {
+                place: Place::of(Section::Storage, usize::from(switch)),
+                names: [switch, storage].map(|node| lab.storage[usize::from(node)].name.as_str()),
+                tcp: [&near.tcp, &far.tcp],
+                count: 1,
+            };
+            reported += usize::from(check(&sessions, &distance, problems));
+        }
+    }
+}
+
+/// Returns the path between two interfaces of IP without a router.
+fn part(ways: &mut Ways<'_>, paths: &IpPaths<'_>, ends: [u16; 2]) -> Option<Distance> {
+    if ends.iter().all(|end| paths.on_infiniband(*end).is_none()) {
+        return distance_between(ways, ends.map(|end| paths.iscsi.interfaces[usize::from(end)].link));
+    }
+    let link = |end: u16| Some(paths.infiniband[usize::from(paths.on_infiniband(end)?)].link);
+    infiniband_distance(ways.lab, [link(ends[0])?, link(ends[1])?])
+}
+
+/// Returns whether a warning was added.
+fn check(sessions: &Sessions<'_>, distance: &Distance, problems: &mut Problems) -> bool {
+    let [own_tcp, far_tcp] = sessions.tcp;
+    let count = sessions.count;
+    // Both directions have the same rate, so the smaller values are reported.
+    let window = own_tcp.largest_window_bytes().min(far_tcp.largest_window_bytes());
+    let buffer = own_tcp.largest_send_buffer_bytes().min(far_tcp.largest_send_buffer_bytes());
+    let [window, buffer] = [window, buffer].map(u64::from);
+    let short_of = |bytes: u64, needed: u64| bytes * count < needed;
+    let (what, key, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
+        ("window", "iscsi.tcp.window", window)
+    } else if short_of(buffer, distance.buffer_bytes()) {
+        ("send buffer", "iscsi.tcp.send_buffer", buffer)
+    } else {
+        return false;
+    };
+    let per_s = distance.rate_of_window(window * count).min(distance.rate_of_buffer(buffer * count));
+    let [own, far] = sessions.names;
+    let more = match sessions.place.section {
+        Section::Host => ", or use more `sessions`",
+        _ => "",
+    };
+    problems.add(
+        ProblemKind::SmallWindow,
+        sessions.place.key(key),
+        format!(
+            "between `{own}` and `{far}`, {} with a round trip of {} holds {} bytes, but the {what} of {bytes} bytes of {count} session{} fills it only to {per_s:.1} MB/s",
+            distance.rate,
+            distance.round_trip,
+            distance.bytes(),
+            if count == 1 { "" } else { "s" },
+        ),
+        match own_tcp.window_scaling && far_tcp.window_scaling {
+            true => format!(
+                "in `iscsi.tcp` of both, set `window` to {} bytes and `send_buffer` to {} bytes at least{more}",
+                distance.bytes().div_ceil(count),
+                distance.buffer_bytes().div_ceil(count)
+            ),
+            false => format!(
+                "leave `window_scaling` in `iscsi.tcp` of both out, because no window exceeds 65535 bytes without it{more}"
+            ),
+        },
+    );
+    true
+}
+
+/// Shortest ways between switches, each found once.
+pub(super) struct Ways<'l> {
+    lab: &'l Lab,
+    /// Neighbours of each switch, with the links to them.
+    neighbours: BTreeMap<u16, Vec<(u16, usize)>>,
+    /// Links of the way between two switches; `None` if there is none.
+    found: BTreeMap<(u16, u16), Option<Vec<usize>>>,
+}
+
+impl<'l> Ways<'l> {
+    pub(super) fn new(lab: &'l Lab) -> Ways<'l> {
+        let mut neighbours: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
+        for (number, link) in lab.ethernet_links.iter().enumerate() {
+            if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
+                neighbours.entry(a).or_default().push((b, number));
+                neighbours.entry(b).or_default().push((a, number));
+            }
+        }
+        Ways { lab, neighbours, found: BTreeMap::new() }
+    }
+
+    /// Links of a shortest way that begins and ends with these links of interfaces.
+    pub(super) fn between(&mut self, start: usize, goal: usize) -> Option<Vec<usize>> {
+        if start == goal {
+            return Some(vec![start]);
+        }
+        let switch = |link: usize| self.lab.ethernet_links[link].switches().next().map(|(_, switch)| switch);
+        let ends = (switch(start)?, switch(goal)?);
+        let neighbours = &self.neighbours;
+        let between = self.found.entry(ends).or_insert_with(|| search(neighbours, ends)).as_deref()?;
+        Some([start, goal].iter().chain(between).copied().collect())
+    }
+}
+
+/// Searches a shortest way between two switches, breadth first.
+fn search(neighbours: &BTreeMap<u16, Vec<(u16, usize)>>, (from, to): (u16, u16)) -> Option<Vec<usize>> {
+    let mut before: BTreeMap<u16, Option<(u16, usize)>> = BTreeMap::from([(from, None)]);
+    let mut next = VecDeque::from([from]);
+    while let Some(switch) = next.pop_front().filter(|_| !before.contains_key(&to)) {
+        for &(other, link) in neighbours.get(&switch).into_iter().flatten() {
+            before.entry(other).or_insert_with(|| {
+                next.push_back(other);
+                Some((switch, link))
+            });
+        }
+    }
+    let mut way = Vec::new();
+    let mut at = to;
+    while let Some((switch, link)) = *before.get(&at)? {
+        way.push(link);
+        at = switch;
+    }
+    Some(way)
+}
+
+/// Returns the shortest path between two Ethernet links of interfaces.
+pub(super) fn distance_between(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -> Option<Distance> {
+    let way = ways.between(start, goal)?;
+    let lab = ways.lab;
+    let rate = way.iter().map(|link| lab.ethernet_links[*link].rate).min()?;
+    let mtu = u64::from(lab.ethernet_links[goal].mtu.min(lab.ethernet_links[start].mtu));
+    let mut round_trip = 0;
+    for &link in &way {
+        let config = &lab.ethernet_links[link];
+        // A full frame one way and an acknowledgement the other way.
+        let frames = mtu + u64::from(FRAME_OVERHEAD_BYTES) + 20 + 84;
+        round_trip += 2 * config.propagation.0 + frames * config.rate.ps_per_byte();
+    }
+    let switches: BTreeSet<u16> =
+        way.iter().flat_map(|link| lab.ethernet_links[*link].switches()).map(|(_, s)| s).collect();
+    let latency = |switch: &u16| lab.ethernet_switches.get(usize::from(*switch)).map_or(0, |switch| switch.latency.0);
+    let rate = Line::Ethernet(rate);
+    Some(Distance { rate, round_trip: Picos(round_trip + 2 * switches.iter().map(latency).sum::<u64>()) })
+}
+
+/// Returns the shortest path between two InfiniBand links of interfaces.
+fn infiniband_distance(lab: &Lab, [start, goal]: [usize; 2]) -> Option<Distance> {
+    let links = &lab.infiniband.links;
+    let switch = |link: usize| links[link].switches().next().map(|(_, switch)| switch);
+    let way = if start == goal {
+        vec![start]
+    } else {
+        let mut neighbours: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
+        for (number, link) in links.iter().enumerate() {
+            if let [(_, a), (_, b)] = link.switches().collect::<Vec<_>>()[..] {
+                neighbours.entry(a).or_default().push((b, number));
+                neighbours.entry(b).or_default().push((a, number));
+            }
+        }
+        let between = search(&neighbours, (switch(start)?, switch(goal)?))?;
+        [start, goal].into_iter().chain(between).collect()
+    };
+    let packet = u64::from(lab.infiniband.subnet.mtu) + PACKET_OVERHEAD_BYTES;
+    let mut round_trip = 0;
+    let mut rate = Line::Infiniband(links[start].rate);
+    for link in way.iter().map(|link| &links[*link]) {
+        let own = Line::Infiniband(link.rate);
+        if own.time_of(1 << 20) > rate.time_of(1 << 20) {
+            rate = own;
+        }
+        // A full packet one way and an acknowledgement the other way.
+        round_trip += 2 * link.propagation.0 + own.time_of(packet + PACKET_OVERHEAD_BYTES);
+    }
+    let switches: BTreeSet<u16> = way.iter().flat_map(|link| links[*link].switches()).map(|(_, s)| s).collect();
+    let latency = |switch: &u16| lab.infiniband.switches.get(usize::from(*switch)).map_or(0, |switch| switch.latency.0);
+    Some(Distance { rate, round_trip: Picos(round_trip + 2 * switches.iter().map(latency).sum::<u64>()) })
+}
