@@ -188,6 +188,9 @@ pub struct InfinibandPortRow {
     /// reach it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lid: Option<u16>,
+    /// LIDs of adapters whose packets leave a switch by this port: its forwarding table.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<u16>,
     /// Port at the other end.
     pub attached: String,
     /// Link.

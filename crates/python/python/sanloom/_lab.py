@@ -155,6 +155,10 @@ class Run:
         """The table of a list of the results."""
         return self._results.table(name)
 
+    def metric(self, path: str) -> float | None:
+        """A number by its path, as in `[[expect]]`; `None` if the results have no such number."""
+        return self._results.metric(path)
+
     @property
     def hosts(self) -> Table:
         """One row for each host."""

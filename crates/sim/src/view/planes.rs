@@ -181,6 +181,10 @@ fn infiniband(world: &World) -> InfinibandView {
     for (line, why, packets) in plane.losses() {
         *lost.entry(line).or_default().entry(why.name().to_owned()).or_default() += packets;
     }
+    let numbers = 0..interfaces.len() as u16;
+    let mut lids: Vec<u16> =
+        numbers.filter_map(|number| plane.lids_of(number)).flat_map(|range| range.lids()).collect();
+    lids.sort_unstable();
     let ends = (0u32..).zip(&lab.infiniband.links).flat_map(|(number, link)| [0, 1].map(|side| (number, link, side)));
     let ports = ends.map(|(number, link, side)| {
         let (tx, rx) = (2 * number + side as u32, 2 * number + 1 - side as u32);
@@ -194,6 +198,13 @@ fn infiniband(world: &World) -> InfinibandView {
         InfinibandPortRow {
             port: end.name(lab),
             lid: interface.and_then(|interface| plane.lid(interface as u16)),
+            routes: match end.node {
+                InfinibandNode::Switch(switch) => {
+                    let leaves = |lid: &&u16| plane.output(switch, **lid).map(u16::from) == Some(end.port);
+                    lids.iter().filter(leaves).copied().collect()
+                }
+                InfinibandNode::Host(_) | InfinibandNode::Storage(_) => Vec::new(),
+            },
             attached: link.ends[1 - side].name(lab),
             link: link.name.clone(),
             rate: link.rate.name().to_owned(),

@@ -142,6 +142,12 @@ fn infiniband_ports_have_lids_and_credit_and_channels_have_requests() {
     let lids: BTreeSet<u16> = ports.iter().filter_map(|row| row.lid).collect();
     assert_eq!(lids.len(), 2, "{ports:?}");
     assert!(ports.iter().all(|row| row.lid.is_some() == row.port.contains(":ib") && row.light), "{ports:?}");
+    // The only switch sends each LID to the port where its adapter is.
+    for adapter in ports.iter().filter(|row| row.lid.is_some()) {
+        let to: Vec<&str> =
+            ports.iter().filter(|row| row.routes.contains(&adapter.lid.unwrap())).map(|row| &*row.attached).collect();
+        assert_eq!(to, [&*adapter.port], "{ports:?}");
+    }
     for row in &ports {
         assert_eq!((row.lane_credits.len(), row.blocks), (2, 256), "{row:?}");
         // Lane 0 carries nothing, so its whole buffer is free.

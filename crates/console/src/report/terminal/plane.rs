@@ -138,10 +138,21 @@ pub(super) fn connections(out: &mut String, table: &ConnectionsView, width: usiz
     out.push_str(&grid.render(width));
 }
 
+/// Formats ascending LIDs as ranges: `1-3 7`.
+fn lids(lids: &[u16]) -> String {
+    let runs = lids.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    });
+    runs.collect::<Vec<_>>().join(" ")
+}
+
 pub(super) fn infiniband(out: &mut String, table: &InfinibandView, width: usize) {
     let mut grid = Grid::new(vec![
         Column::left("port"),
         Column::right("LID"),
+        Column::left("routes").rank(1),
         Column::left("attached"),
         Column::left("rate"),
         Column::left("state"),
@@ -162,6 +173,7 @@ pub(super) fn infiniband(out: &mut String, table: &InfinibandView, width: usize)
         grid.row(vec![
             clean(&row.port),
             row.lid.map(|lid| lid.to_string()).unwrap_or_default(),
+            lids(&row.routes),
             clean(&row.attached),
             row.rate.clone(),
             state(row.light),

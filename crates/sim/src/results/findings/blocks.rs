@@ -42,6 +42,34 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     }]
 }
 
+/// Queue pairs that repeat packets although none was lost: the time limit of an acknowledgement is
+/// shorter than packets wait in queues.
+pub(super) fn early_repetitions(view: &View<'_>, results: &Results) -> Option<Finding> {
+    let lost: u64 = directions(results).map(|(.., way)| way.packets_lost).sum();
+    let was_down = results.infiniband_links.iter().any(|link| link.downtime_s > 0.0);
+    let repeating = results.srp_channels.iter().filter(|channel| channel.repetitions > 0);
+    let most = repeating.clone().max_by_key(|channel| channel.repetitions).filter(|_| lost == 0 && !was_down)?;
+    let (channels, repetitions, connections) =
+        repeating.fold((0, 0, 0), |(channels, repetitions, connections), channel| {
+            (channels + 1, repetitions + channel.repetitions, connections + channel.connections)
+        });
+    let exponent = view.world.lab.infiniband.subnet.ack_timeout;
+    let limit_ms = 4.096e-3 * f64::from(1_u32 << exponent.min(31));
+    Some(Finding {
+        kind: FindingKind::Stall,
+        title: format!("{} repeated packets although none was lost", plural(channels, "SRP channel")),
+        detail: format!(
+            "{}, most at {}, and {} opened during the measurement: an acknowledgement may take {limit_ms:.3} ms \
+             (`ack_timeout = {exponent}`), but packets wait longer in queues",
+            plural(repetitions, "repetition"),
+            most.name,
+            plural(connections, "connection")
+        ),
+        remedy: "Raise `ack_timeout` in [subnet]; each step doubles the time, and 14 is the default".to_owned(),
+        ..Finding::default()
+    })
+}
+
 /// Lanes that were drained.
 pub(super) fn stalls(results: &Results) -> Vec<Finding> {
     let stalled = directions(results).filter(|(.., way)| way.lane_stalls > 0);

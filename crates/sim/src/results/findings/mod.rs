@@ -26,6 +26,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(pauses::deadlocks(view));
     found.extend(blocks::deadlocks(view));
     found.extend(blocks::stalls(results));
+    found.extend(blocks::early_repetitions(view, results));
     found.extend(blocks::too_few(view, results));
     found.extend(blocks::saturated(results));
     found.extend(lanes::spreading(view, results));

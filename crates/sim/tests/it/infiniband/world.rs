@@ -271,3 +271,37 @@ fn the_advised_blocks_fill_a_long_cable_and_fewer_do_not() {
     assert!(titles.iter().any(|title| title.contains("too few blocks for its length")), "{titles:?}");
     assert!(advised.findings.iter().all(|finding| !finding.title.contains("too few blocks")));
 }
+
+/// Four hosts with deep queues at one line: packets wait for milliseconds. A time-out of 1 ms repeats
+/// them although none is lost.
+#[test]
+fn an_ack_timeout_shorter_than_the_queues_is_a_finding() {
+    let text = r#"
+[run]
+duration = "1s"
+warmup = "1ms"
+[infiniband_switch.i]
+[host."h{1..4}"]
+[storage.s]
+rate = "500k/s"
+srp = {}
+[[link]]
+from = "{h1,h2,h3,h4,s}"
+to = "i"
+rate = "4xSDR"
+[workload.w]
+hosts = "h{1..4}"
+targets = "s"
+depth = 32
+size = "256KiB"
+read_share = 0.5
+"#;
+    let titles = |text: &str| -> Vec<String> {
+        labs::run(&labs::lab(text)).findings.into_iter().map(|finding| finding.title).collect()
+    };
+    let is_early = |title: &String| title.ends_with("repeated packets although none was lost");
+    let found = titles(&format!("{text}[subnet]\nack_timeout = 8\n"));
+    assert!(found.iter().any(is_early), "{found:?}");
+    let found = titles(text);
+    assert!(!found.iter().any(is_early), "{found:?}");
+}
