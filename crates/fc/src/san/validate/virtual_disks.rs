@@ -6,8 +6,8 @@ use crate::san::{Lab, Place, ProblemKind, Section, VirtualDisks, lun_of_back_end
 use sanloom_scsi::map::Refusal;
 use std::collections::BTreeMap;
 
-/// Reports workloads on virtual disks for which the back ends in the lab have no room, so that every
-/// request would fail. Each disk is named once.
+/// Reports workloads on virtual disks for which the back ends in the lab have no room, so that
+/// every request would fail. Each disk is named once.
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     let in_band = |storage: u16| {
         lab.live.medium(storage).kind == MediumKind::Volumes && !lab.live.out_of_band.contains_key(&storage)

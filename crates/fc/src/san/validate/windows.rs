@@ -1,5 +1,5 @@
-//! Advice about sessions of iSCSI whose windows do not fill their distance, and the shortest ways of
-//! their packets.
+//! Advice about sessions of iSCSI whose windows do not fill their distance, and the shortest ways
+//! of their packets.
 
 use super::Problems;
 use super::distance::{Distance, Line};

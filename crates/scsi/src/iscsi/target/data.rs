@@ -3,7 +3,7 @@
 
 use super::engine::{CRC_ERROR, TaskEngine};
 use super::event::Output;
-use super::task::{State, Task};
+use super::task::{State, Task, TaskTable};
 use crate::scsi::{Device, IoTag, Response};
 use sanloom_wire::iscsi::code::flag;
 use sanloom_wire::iscsi::{DataOut, Head, Header, NO_TAG, RejectReason};
@@ -17,11 +17,22 @@ pub(super) fn slot_of(tag: u32) -> u16 {
     (tag & 0xffff) as u16
 }
 
+/// Returns the task that still expects the data of a Data-Out.
+fn open_task(tasks: &TaskTable, data: &DataOut) -> Option<u16> {
+    let slot = if data.target_tag == NO_TAG {
+        tasks.find(data.initiator_tag)
+    } else {
+        let of = |slot: &u16| tasks.get(*slot).is_some_and(|task| task.command.initiator_tag == data.initiator_tag);
+        Some(slot_of(data.target_tag)).filter(of)
+    };
+    slot.filter(|slot| tasks.get(*slot).is_some_and(Task::is_open))
+}
+
 impl TaskEngine {
     /// Handles the header of a Data-Out. Returns its task if its data segment is to be received;
     /// [`on_data_complete`](Self::on_data_complete) follows.
     pub(super) fn on_data_out(&mut self, head: &Head, data: DataOut, device: &mut Device) -> Option<IoTag> {
-        let Some(slot) = self.open_task(&data) else {
+        let Some(slot) = open_task(&self.tasks, &data) else {
             // The task was aborted, has ended or has all its data, so these data are discarded.
             self.out.counters.unknown_data += 1;
             return None;
@@ -41,23 +52,11 @@ impl TaskEngine {
         None
     }
 
-    /// Returns the task that still expects the data of a Data-Out.
-    fn open_task(&self, data: &DataOut) -> Option<u16> {
-        let slot = if data.target_tag == NO_TAG {
-            self.tasks.find(data.initiator_tag)
-        } else {
-            let of =
-                |slot: &u16| self.tasks.get(*slot).is_some_and(|task| task.command.initiator_tag == data.initiator_tag);
-            Some(slot_of(data.target_tag)).filter(of)
-        };
-        slot.filter(|slot| self.tasks.get(*slot).is_some_and(Task::is_open))
-    }
-
     /// Reports the first `bytes` bytes of a Data-Out that has not arrived completely, if they are
     /// the next ones of a write that streams.
     pub(super) fn on_arriving(&mut self, head: &Head, bytes: u32) {
         let Header::DataOut(data) = head.header else { return };
-        let Some(slot) = self.open_task(&data) else { return };
+        let Some(slot) = open_task(&self.tasks, &data) else { return };
         let first_burst_bytes = self.parameters.first_burst_bytes;
         let task = self.tasks.at(slot);
         if task.is_streaming && task.is_in_order(head, &data, first_burst_bytes) {

@@ -272,8 +272,8 @@ fn the_advised_blocks_fill_a_long_cable_and_fewer_do_not() {
     assert!(advised.findings.iter().all(|finding| !finding.title.contains("too few blocks")));
 }
 
-/// Four hosts with deep queues at one line: packets wait for milliseconds. A time-out of 1 ms repeats
-/// them although none is lost.
+/// Four hosts with deep queues at one line: packets wait for milliseconds. A time-out of 1 ms
+/// repeats them although none is lost.
 #[test]
 fn an_ack_timeout_shorter_than_the_queues_is_a_finding() {
     let text = r#"
