@@ -132,7 +132,7 @@ impl InfinibandPlane {
     }
 }
 
-/// Returns the circle in which a way of waits ends. Everything in `after` waits for something in it.
+/// Returns the circle in which a way of waits ends. All waits in `after` are for others in it.
 fn circle_behind(start: Wait, after: &BTreeMap<Wait, Vec<Wait>>) -> Option<Vec<Wait>> {
     let mut way = vec![start];
     loop {

@@ -11,7 +11,8 @@ use sanloom_fc::config::EthernetNode;
 use sanloom_fc::san::fcoe_paths;
 use std::collections::BTreeSet;
 
-/// Share of the time for which a port is busy or waits for credit, from which on frames wait for it.
+/// Share of the time for which a port is busy or waits for credit, from which on frames wait for
+/// it.
 const FULL: f64 = 0.9;
 
 /// Ports behind an interface that pauses its switch.
