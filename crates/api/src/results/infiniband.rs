@@ -14,7 +14,8 @@ pub struct SubnetResult {
     pub refusal: Option<String>,
     /// Sweeps of the subnet manager after changes of links.
     pub sweeps: u64,
-    /// Cycles of lanes that waited for each other's credit, found when lifetimes ended.
+    /// Cycles of lanes that waited for each other's credit, found when lifetimes ended and at the
+    /// end of the run.
     pub deadlocks: u64,
 }
 

@@ -156,6 +156,9 @@ pub enum FindingKind {
     HeadroomLoss,
     /// Congestion of an Ethernet port pauses the senders of other traffic.
     CongestionSpreading,
+    /// The queue of an Ethernet port drops frames although its line has room, and TCP waits for
+    /// retransmission time-outs.
+    CongestionLoss,
     /// I/O stopped for some time.
     Stall,
     /// A link runs at its capacity.
@@ -190,6 +193,7 @@ impl FindingKind {
             FindingKind::Deadlock => "deadlock",
             FindingKind::HeadroomLoss => "headroom loss",
             FindingKind::CongestionSpreading => "congestion spreading",
+            FindingKind::CongestionLoss => "congestion loss",
             FindingKind::Stall => "stall",
             FindingKind::Bottleneck => "bottleneck",
             FindingKind::StorageBound => "storage bound",

@@ -158,6 +158,8 @@ problem_kinds! {
     StarvedLane = "starved-lane",
     /// Advice: the headroom of an Ethernet switch does not cover what arrives after a pause.
     SmallHeadroom = "small-headroom",
+    /// Advice: the queue of an Ethernet port has room for few frames.
+    SmallMemory = "small-memory",
     /// Advice: a priority is lossless at one end of an Ethernet link only.
     PauseMismatch = "pause-mismatch",
     /// Advice: FCoE crosses a switch or adapter that does not treat it as lossless traffic with a

@@ -254,9 +254,12 @@ impl Net {
     }
 
     /// Resets the counters that cannot be reported as a difference of two readings: minima, maxima
-    /// and waiting times.
+    /// and waiting times. Of the deadlocks, those that hold now count on.
     pub fn restart_counts(&mut self) {
-        self.fc.restart_counts(self.events.now);
+        let now = self.events.now;
+        self.fc.restart_counts(now);
+        self.ethernet.confirm_deadlocks(now);
+        self.infiniband.restart_deadlocks(now);
     }
 
     /// Appends a frame to the queue of an Ethernet interface.

@@ -2,7 +2,7 @@
 
 use super::events::FaultText;
 use super::view::View;
-use crate::net::ethernet::{PRIORITIES, PacketLoss, Station};
+use crate::net::ethernet::{PRIORITIES, PacketLoss, PauseDeadlock, Station};
 use crate::world::ethernet::Counts;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
@@ -137,8 +137,15 @@ pub(super) fn fault_text(lab: &Lab, fault: EthernetFault) -> FaultText {
     }
 }
 
-/// Returns the number of circles of pauses found since the end of the warm-up. One that grows
+/// Returns the number of circles of pauses that held since the end of the warm-up. One that grows
 /// counts once.
 pub(super) fn deadlocks(view: &View<'_>) -> u64 {
-    view.world.net.ethernet.deadlocks().iter().any(|deadlock| deadlock.at_ps >= view.from_ps).into()
+    standing(view).next_back().map_or(0, |last| last.cycles.len() as u64)
+}
+
+/// Returns the deadlocks of pauses that held since the end of the warm-up. One that grows is found
+/// again; the last one has all of its links.
+pub(super) fn standing<'v>(view: &'v View<'_>) -> impl DoubleEndedIterator<Item = &'v PauseDeadlock> + use<'v> {
+    let from_ps = view.from_ps;
+    view.world.net.ethernet.deadlocks().iter().filter(move |deadlock| deadlock.until_ps >= from_ps)
 }

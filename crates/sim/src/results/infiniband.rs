@@ -2,7 +2,7 @@
 
 use super::events::FaultText;
 use super::view::View;
-use crate::net::infiniband::PacketLoss;
+use crate::net::infiniband::{Deadlock, PacketLoss};
 use crate::world::infiniband::Counts;
 use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
 use sanloom_api::results::{InfinibandDirection, InfinibandLinkResult, SrpChannelResult, SubnetResult};
@@ -85,9 +85,16 @@ pub(super) fn subnet(view: &View<'_>) -> Option<SubnetResult> {
     })
 }
 
-/// Returns 1 if lanes that wait for each other were found since the end of the warm-up, or 0.
+/// Returns 1 if lanes waited for each other in a circle since the end of the warm-up, or 0.
 pub(super) fn deadlocks(view: &View<'_>) -> u64 {
-    view.world.net.infiniband.deadlocks().iter().any(|deadlock| deadlock.at_ps >= view.from_ps).into()
+    deadlock(view).is_some().into()
+}
+
+/// Returns the first circle of lanes that was found since the end of the warm-up, or else the one
+/// that holds at the end of the run.
+pub(super) fn deadlock(view: &View<'_>) -> Option<Deadlock> {
+    let plane = &view.world.net.infiniband;
+    plane.deadlocks().first().cloned().or_else(|| plane.standing_deadlock(view.now_ps))
 }
 
 /// Returns the description of a fault.

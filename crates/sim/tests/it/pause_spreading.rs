@@ -87,3 +87,111 @@ fn frames_without_room_count_at_the_port_for_which_they_were() {
         results.ethernet_links.iter().map(|link| link.forward.queue_drops + link.backward.queue_drops).sum();
     assert_eq!(lost, drops, "no line loses a frame, so all were dropped for a queue");
 }
+
+/// Two hosts that write over FCoE: `a1` to both storage systems, `a2` to the fast one. The port of
+/// the slow one has 1GFC.
+const FORWARDER: &str = r#"
+[run]
+duration = "100ms"
+warmup = "20ms"
+[ethernet_switch.t]
+pfc = 3
+[switch.fcf]
+[host."a{1..2}"]
+[storage.slow]
+[storage.fast]
+rate = "200k/s"
+[[link]]
+from = "a{1..2}"
+to = "t"
+rate = "10GbE"
+mtu = 2500
+[[link]]
+from = "fcf"
+to = "t"
+rate = "10GbE"
+mtu = 2500
+count = 2
+[[link]]
+from = "a{1..2}"
+to = "fcf"
+ethernet = {}
+[[link]]
+from = "slow"
+to = "fcf"
+rate = "1GFC"
+[[link]]
+from = "fast"
+to = "fcf"
+rate = "16GFC"
+[workload.w1]
+hosts = "a1"
+targets = "slow"
+depth = 32
+size = "256KiB"
+read_share = 0
+[workload.w2]
+hosts = "a{1..2}"
+targets = "fast"
+depth = 16
+size = "256KiB"
+read_share = 0
+"#;
+
+#[test]
+fn congestion_at_a_forwarder_is_followed_to_its_fibre_channel_port() {
+    let results = labs::run(&labs::lab(FORWARDER));
+    let found = spreading(&results);
+    let [finding] = &found[..] else { panic!("{:?}", results.findings) };
+    assert_eq!(finding.culprit.as_deref(), Some("fcf:2"), "{finding:?}");
+    let victims: Vec<&str> = finding.victims.iter().map(|victim| victim.name.as_str()).collect();
+    assert_eq!(victims, ["fast:0"], "{finding:?}");
+    assert!(!finding.remedy.contains("DCTCP"), "FCoE has no marks: {}", finding.remedy);
+}
+
+#[test]
+fn a_pause_storm_is_named_as_the_cause_and_no_finding_counts_zero_ports() {
+    let text = r#"
+[run]
+duration = "100ms"
+warmup = "10ms"
+[ethernet_switch."t{1..2}"]
+pause = true
+memory = "1MB"
+[host."h{1..3}"]
+iscsi = {}
+[storage."s{1..3}"]
+rate = "1M/s"
+iscsi = {}
+[[link]]
+from = "h{1..3}"
+to = "t1"
+rate = "10GbE"
+[[link]]
+from = "s{1..3}"
+to = "t2"
+rate = "10GbE"
+[[link]]
+from = "t1"
+to = "t2"
+rate = "40GbE"
+[workload.w]
+hosts = "h{1..3}"
+targets = "s{1..3}"
+depth = 32
+size = "256KiB"
+[[fault]]
+kind = "pause-storm"
+port = "h1:0"
+at = "20ms"
+for = "60ms"
+"#;
+    for memory in ["64MB", "1MB"] {
+        let sets = [format!("ethernet_switch.*.memory={memory}")];
+        let results = labs::run(&labs::lab_with(text, "", &[&sets[0]]));
+        assert!(results.findings.iter().all(|finding| !finding.title.contains(" 0 other")), "{:?}", results.findings);
+        let of_storm = results.findings.iter().find(|finding| finding.culprit.as_deref() == Some("h1:eth0"));
+        let of_storm = of_storm.unwrap_or_else(|| panic!("{memory}: {:?}", results.findings));
+        assert!(of_storm.detail.contains("fault \"h1:eth0 pauses all priorities"), "{of_storm:?}");
+    }
+}

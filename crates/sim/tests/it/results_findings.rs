@@ -278,3 +278,38 @@ fn requests_without_a_path_count_against_the_limit_on_waiting_requests() {
     assert!((10..=10 + host.outstanding.max).contains(&held), "{held}");
     assert!(host.ios_refused > 700, "{}", host.ios_refused);
 }
+
+#[test]
+fn a_stall_of_seconds_is_found_although_its_requests_raise_the_mean_response_time() {
+    let results = crate::labs::run(&crate::labs::lab(
+        r#"
+[run]
+duration = "5s"
+warmup = "0s"
+[ethernet_switch.lan]
+[host.a]
+[storage.s]
+iscsi = {}
+[[link]]
+from = "{a,s}"
+to = "lan"
+rate = "10GbE"
+[workload.w]
+hosts = "a"
+targets = "s"
+arrivals = "constant 300/s"
+size = "32KiB"
+[[fault]]
+at = "1s"
+for = "2s"
+kind = "link-down"
+link = "a-lan"
+"#,
+    ));
+    let host = &results.hosts[0];
+    assert!(host.longest_stall_s > 2.0, "{}", host.longest_stall_s);
+    let twenty_means_s = 20.0 * host.io.latency.mean_us / 1e6;
+    assert!(twenty_means_s > host.longest_stall_s, "the requests of the stall are the reason: {twenty_means_s}");
+    let stall = find(&results, FindingKind::Stall).unwrap_or_else(|| panic!("{:?}", results.findings));
+    assert_eq!(stall.culprit.as_deref(), Some("a-lan"));
+}

@@ -38,6 +38,7 @@ fn card(out: &mut String, i: usize, finding: &Finding) {
         FindingKind::Deadlock
         | FindingKind::HeadroomLoss
         | FindingKind::CongestionSpreading
+        | FindingKind::CongestionLoss
         | FindingKind::IoFailures
         | FindingKind::DataLoss
         | FindingKind::SlowDrain

@@ -21,7 +21,7 @@ use crate::{metric, remedy};
 use grid::{Column, Grid, wrap};
 use group::{Group, groups};
 use sanloom_api::results::{
-    ExpectationResult, Finding, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, Victim,
+    ExpectationResult, Finding, FindingKind, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, Victim,
 };
 use sanloom_api::words::plural;
 use std::collections::BTreeMap;
@@ -436,7 +436,7 @@ pub fn findings(out: &mut String, findings: &[Finding], width: usize) {
             let cycle: Vec<String> = cycle.map(|port| clean(port)).collect();
             out.push_str(&wrap(&format!("   Cycle: {}", cycle.join(" > ")), width, 3));
         }
-        let victims: Vec<String> = finding.victims.iter().take(8).map(victim).collect();
+        let victims: Vec<String> = finding.victims.iter().take(8).map(|of| victim(finding.kind, of)).collect();
         if !victims.is_empty() {
             let more = finding.victims.len() - victims.len();
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -446,14 +446,18 @@ pub fn findings(out: &mut String, findings: &[Finding], width: usize) {
 }
 
 /// Describes the effect on a victim: the loss of throughput where it is known, otherwise the wait
-/// for credit.
-fn victim(victim: &Victim) -> String {
+/// for credit. Victims of congestion that spreads are receivers: their frames wait, they do not.
+fn victim(kind: FindingKind, victim: &Victim) -> String {
     let name = clean(&victim.name);
     if victim.before_bytes_per_s > 0.0 {
         let (during, before) = (mb_per_s(victim.during_bytes_per_s), mb_per_s(victim.before_bytes_per_s));
         format!("{name} {during} instead of {before} (-{})", percent(victim.loss()))
     } else if victim.credit_wait_s > 0.0 {
-        format!("{name} waited {} for credit", seconds(victim.credit_wait_s))
+        let subject = match kind {
+            FindingKind::CongestionSpreading => format!("packets for {name}"),
+            _ => name,
+        };
+        format!("{subject} waited {} for credit", seconds(victim.credit_wait_s))
     } else {
         name
     }

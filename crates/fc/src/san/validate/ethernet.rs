@@ -1,5 +1,7 @@
 //! Validation of Ethernet: switches, links, and what hosts and storage send over them.
 
+mod memory;
+
 use super::Problems;
 use crate::config::{
     Congestion, EthernetFault, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Fault,
@@ -31,7 +33,8 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 /// Advice about settings that lose frames or time.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     unconnected(lab, problems);
-    headroom(lab, problems);
+    memory::headroom(lab, problems);
+    memory::few_frames(lab, problems);
     lossless_ends(lab, problems);
     priorities(lab, problems);
 }
@@ -152,29 +155,7 @@ fn validate_switch(lab: &Lab, number: u16, switch: &EthernetSwitch, problems: &m
             "change them until their sum is 100; a priority without a share is strict",
         );
     }
-    let ports = lab.ethernet_links.iter().flat_map(|link| link.ends.iter().map(move |end| (link, end)));
-    let own = ports.filter(|(_, end)| end.node == EthernetNode::Switch(number));
-    let (headrooms, last) = own.fold((0, 0), |(sum, last), (link, end)| {
-        (sum + lab.headroom_bytes(number, link), last.max(u64::from(end.port) + 1))
-    });
-    let classes = u64::from(switch.lossless_groups());
-    let needed = classes * (headrooms + last * switch.reserve_bytes);
-    if needed > switch.memory_bytes {
-        let (groups, or) = match (switch.pauses_links, classes) {
-            (true, _) => ("the pause of whole links".to_owned(), " or `headroom`"),
-            (false, 1) => ("1 lossless priority".to_owned(), ", `headroom` or the list `pfc`"),
-            (false, _) => (format!("{classes} lossless priorities"), ", `headroom` or the list `pfc`"),
-        };
-        problems.add(
-            ProblemKind::BadSize,
-            place.key("memory"),
-            format!(
-                "reserves and headroom of {groups} at {last} ports need {needed} bytes, the memory has {}",
-                switch.memory_bytes
-            ),
-            format!("make `memory` larger than {needed} bytes, or `reserve`{or} smaller"),
-        );
-    }
+    memory::validate(lab, number, switch, problems);
 }
 
 fn links(lab: &Lab, problems: &mut Problems) {
@@ -353,36 +334,6 @@ fn unconnected(lab: &Lab, problems: &mut Problems) {
             format!("no link ends at `{}`", switch.name),
             "add a [[link]] with a rate of Ethernet for it, or leave it out",
         );
-    }
-}
-
-/// Headroom that does not cover what arrives after a pause.
-fn headroom(lab: &Lab, problems: &mut Problems) {
-    for link in &lab.ethernet_links {
-        for (_, switch) in link.switches() {
-            let Some(config) = lab.ethernet_switches.get(usize::from(switch)).filter(|s| s.lossless_priorities() != 0)
-            else {
-                continue;
-            };
-            let (given, needed) = (lab.headroom_bytes(switch, link), lab.headroom_needed(switch, link));
-            if given >= needed {
-                continue;
-            }
-            let metres = link.propagation.0 / 5_000;
-            problems.add(
-                ProblemKind::SmallHeadroom,
-                switch_place(switch).key("headroom"),
-                format!(
-                    "the headroom of {given} bytes of `{}` is too small for `{}`: {} over {metres} m with frames of {} bytes and a reaction of {} need {needed}",
-                    config.name,
-                    link.name,
-                    link.rate,
-                    lab.largest_mtu(switch) + FRAME_OVERHEAD_BYTES,
-                    link.reaction(),
-                ),
-                format!("set `headroom = \"{needed}B\"`, or leave it out; frames of lossless priorities are lost otherwise"),
-            );
-        }
     }
 }
 

@@ -210,8 +210,12 @@ impl PacketLoss {
 pub struct PauseDeadlock {
     /// Time at which it was found, in ps.
     pub at_ps: u64,
-    /// Lines with their priorities.
+    /// Last time at which it was seen, in ps.
+    pub until_ps: u64,
+    /// Lines with their priorities: those of the circles, and those that wait for them.
     pub waits: Vec<(u32, u8)>,
+    /// The circles. Each line waits for the next one, and the last for the first.
+    pub cycles: Vec<Vec<(u32, u8)>>,
 }
 
 impl EthernetPlane {
@@ -299,6 +303,11 @@ impl EthernetPlane {
     /// Returns the deadlocks found so far.
     pub fn deadlocks(&self) -> &[PauseDeadlock] {
         &self.deadlocks
+    }
+
+    /// Notes which deadlocks still hold at `now`.
+    pub(in crate::net) fn confirm_deadlocks(&mut self, now: u64) {
+        deadlock::confirm(self, now);
     }
 
     /// Returns the number of frames on lines and in queues.

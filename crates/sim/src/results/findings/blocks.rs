@@ -20,8 +20,7 @@ fn directions(results: &Results) -> impl Iterator<Item = (usize, usize, &Infinib
 /// Lanes of links that wait for each other in a circle.
 pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     let lab = &view.world.lab;
-    let found = view.world.net.infiniband.deadlocks();
-    let Some(first) = found.iter().find(|deadlock| deadlock.at_ps >= view.from_ps) else { return Vec::new() };
+    let Some(first) = crate::results::infiniband::deadlock(view) else { return Vec::new() };
     let name = |&(line, lane): &(u32, u8)| {
         let link = &lab.infiniband.links[line as usize / 2];
         format!("{} lane {lane}", link.ends[line as usize % 2].name(lab))
@@ -32,8 +31,11 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
         kind: FindingKind::Deadlock,
         title: format!("{} wait for each other's credit in a cycle", plural(cycle.len() as u64, "port")),
         detail: format!(
-            "found at {at_s:.6} s, when the lifetime of a packet ended: the packets in the buffers that each port waits \
-             for are those of the next port"
+            "{}: the packets in the buffers that each port waits for are those of the next port",
+            match first.stands {
+                true => format!("since {at_s:.6} s, when the last of the ports began to wait"),
+                false => format!("found at {at_s:.6} s, when the lifetime of a packet ended"),
+            }
         ),
         remedy: "Set `routing = \"updn\"` in [subnet], whose paths form no cycle".to_owned(),
         cycle,

@@ -4,17 +4,25 @@
 mod blocks;
 mod credits;
 mod fabric;
+mod forwarder;
 mod lanes;
 mod limits;
 mod pause_spreading;
 mod pauses;
 mod slow_drain;
 mod stalls;
+mod tail_drops;
 
 use super::view::View;
 use crate::world::HostNode;
 use sanloom_api::results::{Finding, FindingKind, Results};
 use sanloom_api::words::plural;
+
+/// Shortest stall, in ps.
+const SHORTEST_STALL_PS: u64 = 50_000_000_000;
+/// Length from which on a pause between completions is a stall although the mean response time is
+/// long, in ps.
+const LONG_STALL_PS: u64 = 1_000_000_000_000;
 
 /// Returns all findings, worst first.
 pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
@@ -33,6 +41,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(pauses::mismatches(view));
     found.extend(pauses::headroom(results));
     found.extend(pause_spreading::spreading(view, results));
+    found.extend(tail_drops::find(view, results));
     found.extend(pauses::saturated(results));
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));
@@ -106,7 +115,7 @@ fn rank(kind: FindingKind) -> u8 {
         FindingKind::IsolatedLink => 2,
         FindingKind::LoginsRejected => 3,
         FindingKind::NoPath | FindingKind::ZonesUnchanged => 4,
-        FindingKind::SlowDrain | FindingKind::CongestionSpreading => 5,
+        FindingKind::SlowDrain | FindingKind::CongestionSpreading | FindingKind::CongestionLoss => 5,
         FindingKind::CreditLoss | FindingKind::DcbMismatch => 6,
         FindingKind::Stall => 7,
         FindingKind::Bottleneck => 8,
@@ -115,10 +124,15 @@ fn rank(kind: FindingKind) -> u8 {
 }
 
 /// Returns the minimum duration of a stall: 50 ms and at least twenty times the mean response time.
+/// The requests of a long stall raise the mean themselves. Therefore a second without a completed
+/// request is a stall, too, if it is twenty times the response time of the fastest tenth.
 pub(super) fn stall_threshold_ps(host: &HostNode) -> u64 {
-    let exact = host.measured.latency.exact();
+    let latency = &host.measured.latency;
+    let exact = latency.exact();
     let mean_ps = if exact.count() == 0 { 0 } else { (exact.sum() / u128::from(exact.count())) as u64 };
-    mean_ps.saturating_mul(20).max(50_000_000_000)
+    let fast_ps = latency.quantile_ns(0.1).unwrap_or(0).saturating_mul(1_000);
+    let long_ps = fast_ps.saturating_mul(20).max(LONG_STALL_PS);
+    mean_ps.saturating_mul(20).clamp(SHORTEST_STALL_PS, long_ps)
 }
 
 /// Formats a share as a whole percentage.

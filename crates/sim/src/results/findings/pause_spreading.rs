@@ -1,12 +1,15 @@
 //! Congestion that spreads on lossless Ethernet: frames for one port fill the memory of a switch,
 //! which pauses senders, and their frames for other ports wait as well.
 
+use super::forwarder::{self, Behind};
 use super::pauses::SATURATED;
 use super::{list, percent};
 use crate::net::ethernet::{Line, Onward, Station};
+use crate::results::events::fault_text;
 use crate::results::view::View;
 use sanloom_api::results::{EthernetDirection, Finding, FindingKind, Results, Victim};
 use sanloom_api::words::plural;
+use sanloom_fc::config::{EthernetFault, FaultKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the time for which a sender is paused, from which on congestion spreads.
@@ -52,8 +55,8 @@ impl<'v> Lines<'v> {
     }
 
     /// Follows the pauses from a paused line to the port that causes them: the one that holds most
-    /// of the frames of the line, and so on while that port is paused itself. Returns its line, and
-    /// the paused lines on the way.
+    /// of the frames of the line, and so on while that port is paused itself. It must be paused by
+    /// the interface at its end, or be busy. Returns its line, and the paused lines on the way.
     fn cause(&self, start: usize) -> Option<(usize, Vec<usize>)> {
         let mut paused = vec![start];
         loop {
@@ -64,7 +67,7 @@ impl<'v> Lines<'v> {
                 return matches!(self.lines[at].to, Station::Interface(_)).then_some((at, paused));
             };
             if !self.is_paused(*next) {
-                return Some((*next, paused));
+                return (self.way(*next).utilisation >= SATURATED).then_some((*next, paused));
             }
             if paused.contains(next) {
                 // A circle of pauses has a finding of its own.
@@ -95,18 +98,29 @@ pub(super) fn spreading(view: &View<'_>, results: &Results) -> Vec<Finding> {
     }
     // An interface that pauses its switch is worth a finding even if it holds back nobody yet.
     roots.retain(|root, congestion| !congestion.victims.is_empty() || lines.is_paused(*root));
-    roots.into_iter().map(|(root, congestion)| finding(&lines, root, &congestion)).collect()
+    roots.into_iter().map(|(root, congestion)| finding(view, &lines, root, &congestion)).collect()
 }
 
-fn finding(lines: &Lines<'_>, root: usize, congestion: &Congestion) -> Finding {
+fn finding(view: &View<'_>, lines: &Lines<'_>, root: usize, congestion: &Congestion) -> Finding {
     let own = lines.way(root);
     let link = &lines.results.ethernet_links[root / 2].name;
     let pauses = lines.is_paused(root);
-    let culprit = if pauses { &own.to } else { &own.from };
-    let cause = match pauses {
+    let behind = if pauses { forwarder::behind(view, lines.lines[root].to) } else { Behind::default() };
+    let storm = if pauses { storm(view, root) } else { None };
+    let culprit = match &behind.port {
+        Some(port) => &port.name,
+        None if pauses => &own.to,
+        None => &own.from,
+    };
+    let mut cause = match pauses {
         true => format!("{} pauses its switch for {} of the time", own.to, percent(own.paused_fraction)),
         false => format!("{link} is busy for {} of the time", percent(own.utilisation)),
     };
+    if let Some(storm) = &storm {
+        cause = format!("{cause}, because of the fault \"{storm}\"");
+    } else if let Some(port) = &behind.port {
+        cause = format!("{cause}, because its frames wait for {}, {}", port.name, port.load);
+    }
     let senders: Vec<String> = congestion.paused.iter().map(|line| lines.way(*line).from.clone()).collect();
     let worst = congestion.paused.iter().map(|line| lines.way(*line).paused_fraction).fold(0.0, f64::max);
     let fills = match senders.is_empty() {
@@ -117,28 +131,69 @@ fn finding(lines: &Lines<'_>, root: usize, congestion: &Congestion) -> Finding {
             percent(worst)
         ),
     };
-    let victims = congestion.victims.iter().map(|line| {
+    let on_ethernet = congestion.victims.iter().map(|line| {
         let way = lines.way(*line);
         Victim { name: way.to.clone(), during_bytes_per_s: way.throughput_bytes_per_s, ..Victim::default() }
     });
-    let remedy = match congestion.victims.is_empty() {
-        true => {
+    let victims: Vec<Victim> = on_ethernet.chain(behind.victims).collect();
+    let advice = match (storm.is_some(), carries_tcp(view, lines, root, congestion), victims.is_empty()) {
+        (true, ..) => "End the fault at its interface",
+        (_, false, true) => {
+            "Make the line behind the culprit faster, or let hosts have fewer requests in flight (`queue_depth`)"
+        }
+        (_, false, false) => {
+            "Make the line behind the culprit faster, or let the hosts that send to it have fewer requests in flight \
+             (`queue_depth`)"
+        }
+        (_, true, true) => {
             "Let the receiver take its frames faster, or use ECN with DCTCP, so that senders slow down before they are paused"
         }
-        false => {
+        (_, true, false) => {
             "Use ECN with DCTCP, so that senders slow down before they are paused, or give the traffic of other receivers another priority, with PFC"
         }
     };
-    Finding {
-        kind: FindingKind::CongestionSpreading,
-        title: format!(
-            "congestion at {culprit} holds back frames for {}",
-            plural(congestion.victims.len() as u64, "other port")
+    let (kind, title) = match victims.len() as u64 {
+        0 => (
+            FindingKind::Bottleneck,
+            format!("{} pauses {} for {} of the time", own.to, own.from, percent(own.paused_fraction)),
         ),
+        others => (
+            FindingKind::CongestionSpreading,
+            format!("congestion at {culprit} holds back frames for {}", plural(others, "other port")),
+        ),
+    };
+    Finding {
+        kind,
+        title,
         detail: format!("{cause}{fills}"),
-        remedy: remedy.to_owned(),
+        remedy: advice.to_owned(),
         culprit: Some(culprit.clone()),
-        victims: victims.collect(),
+        victims,
         ..Finding::default()
     }
+}
+
+/// Returns the fault of a pause storm by which the interface at the end of a line pauses its switch
+/// in the measured time.
+fn storm(view: &View<'_>, line: usize) -> Option<String> {
+    let start_ps = view.world.start_ps;
+    let fault = view.world.lab.faults.iter().find(|fault| {
+        let FaultKind::Ethernet(EthernetFault::PauseStorm { link, end, .. }) = fault.kind else { return false };
+        // Line 2n goes from the first end of link n to the second one.
+        let is_own = usize::from(link) == line / 2 && usize::from(end.min(1)) == 1 - line % 2;
+        is_own && fault.until.is_none_or(|until| start_ps + until.0 >= view.from_ps)
+    });
+    fault.map(|fault| fault_text(view, fault).what)
+}
+
+/// Returns whether TCP has frames in a priority in which the lines of a congestion are paused.
+fn carries_tcp(view: &View<'_>, lines: &Lines<'_>, root: usize, congestion: &Congestion) -> bool {
+    let Some(iscsi) = &view.world.iscsi else { return false };
+    let of_tcp: BTreeSet<String> =
+        iscsi.plans().map(|plan| plan.tag.map_or(0, |(priority, _)| priority).to_string()).collect();
+    let paused = congestion.paused.iter().chain([&root]).flat_map(|line| &lines.way(*line).paused_s);
+    // A pause of the whole link has no number.
+    let mut most: Vec<(&String, f64)> = paused.map(|(name, s)| (name, *s)).collect();
+    most.sort_by(|a, b| b.1.total_cmp(&a.1));
+    most.first().is_none_or(|(name, _)| *name == "link" || of_tcp.contains(*name))
 }

@@ -1,11 +1,13 @@
 //! Findings about lossless Ethernet: deadlocks, lost frames, and links at their capacity.
 
 use super::percent;
+use crate::results::ethernet;
 use crate::results::view::View;
 use sanloom_api::results::measure::s_of_ps;
-use sanloom_api::results::{EthernetDirection, Finding, FindingKind, Results};
+use sanloom_api::results::{EthernetDirection, Finding, FindingKind, Results, Victim};
 use sanloom_api::words::plural;
 use sanloom_fc::san::dcb_mismatches;
+use std::collections::BTreeSet;
 
 /// Utilisation of a saturated link.
 pub(super) const SATURATED: f64 = 0.95;
@@ -13,26 +15,37 @@ pub(super) const SATURATED: f64 = 0.95;
 /// Priorities of links that wait for each other in a circle.
 pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     let lab = &view.world.lab;
-    let mut found = view.world.net.ethernet.deadlocks().iter().filter(|deadlock| deadlock.at_ps >= view.from_ps);
-    // A deadlock that grows is found again; the last time has all of its links.
-    let Some(last) = found.next_back() else { return Vec::new() };
-    let name = |&(line, priority): &(u32, u8)| {
-        let link = &lab.ethernet_links[line as usize / 2];
-        format!("{} priority {priority}", link.ends[line as usize % 2].name(lab))
+    let Some(last) = ethernet::standing(view).next_back() else { return Vec::new() };
+    let port = |line: u32| lab.ethernet_links[line as usize / 2].ends[line as usize % 2].name(lab);
+    let in_circle: BTreeSet<&(u32, u8)> = last.cycles.iter().flatten().collect();
+    let mut others: Vec<String> =
+        last.waits.iter().filter(|wait| !in_circle.contains(wait)).map(|(line, _)| port(*line)).collect();
+    others.dedup();
+    let finding = |(number, circle): (usize, &Vec<(u32, u8)>)| {
+        let had_it = ethernet::standing(view).filter(|deadlock| deadlock.cycles.contains(circle));
+        let at_ps = had_it.map(|deadlock| deadlock.at_ps).min().unwrap_or(last.at_ps);
+        let at_s = s_of_ps(at_ps.saturating_sub(view.world.start_ps));
+        // A port may wait for several circles; the first one has them all.
+        let victims = if number == 0 { &others[..] } else { &[] };
+        let behind = match victims.is_empty() {
+            true => String::new(),
+            false => format!("; behind them wait {}", plural(victims.len() as u64, "more port")),
+        };
+        Finding {
+            kind: FindingKind::Deadlock,
+            title: format!("{} wait for each other's pause to end", plural(circle.len() as u64, "port")),
+            detail: format!(
+                "Deadlock of pauses, found at {at_s:.6} s: every frame that a paused port waits for is behind \
+                 another paused port{behind}"
+            ),
+            remedy: "Remove the cycle: let no path go up again after it went down, or use another priority for part of the traffic, with PFC".to_owned(),
+            cycle: circle.iter().map(|(line, priority)| format!("{} priority {priority}", port(*line))).collect(),
+            victims: victims.iter().map(|name| Victim { name: name.clone(), ..Victim::default() }).collect(),
+            from_s: Some(at_s),
+            ..Finding::default()
+        }
     };
-    let cycle: Vec<String> = last.waits.iter().map(name).collect();
-    let at_s = s_of_ps(last.at_ps.saturating_sub(view.world.start_ps));
-    vec![Finding {
-        kind: FindingKind::Deadlock,
-        title: format!("{} wait for each other's pause to end", plural(cycle.len() as u64, "port")),
-        detail: format!(
-            "Deadlock of pauses, found at {at_s:.6} s: every frame that a paused port waits for is behind another paused port"
-        ),
-        remedy: "Remove the cycle: let no path go up again after it went down, or use another priority for part of the traffic, with PFC".to_owned(),
-        cycle,
-        from_s: Some(at_s),
-        ..Finding::default()
-    }]
+    last.cycles.iter().enumerate().map(finding).collect()
 }
 
 /// Links whose ends keep different settings. `check` warns of the same links.

@@ -1,0 +1,128 @@
+//! Deadlocks of pauses and of InfiniBand credit in the results: when they are named, and how.
+
+use crate::labs;
+use sanloom_api::results::{Finding, FindingKind, Results};
+
+/// A ring of five Ethernet switches, whose links all carry the data of two storage systems.
+const PAUSES: &str = include_str!("../../../../examples/ethernet-deadlock.toml");
+
+/// A ring of five InfiniBand switches with the same traffic. `lifetime`: exponent of the lifetimes.
+fn credits(routing: &str, lifetime: u8) -> String {
+    format!(
+        r#"
+[run]
+duration = "20ms"
+warmup = "0s"
+[subnet]
+routing = "{routing}"
+roots = "ring1"
+[infiniband_switch."ring{{1..5}}"]
+blocks = 80
+lifetime = {lifetime}
+last_lifetime = {lifetime}
+[host."server{{1..5}}"]
+[storage."array{{1..5}}"]
+rate = "1M/s"
+srp = {{}}
+[[link]]
+from = "server{{1..5}}"
+to = "ring{{1..5}}"
+rate = "4xQDR"
+[[link]]
+from = "array{{1..5}}"
+to = "ring{{1..5}}"
+rate = "4xQDR"
+[[isl]]
+from = "ring{{1..5}}"
+to = "ring{{2,3,4,5,1}}"
+rate = "4xQDR"
+[workload.reads]
+hosts = "server{{1..5}}"
+targets = "array{{3,4,5,1,2}}"
+size = "64KiB"
+depth = 16
+"#
+    )
+}
+
+fn run(text: &str, sets: &[&str]) -> Results {
+    labs::run(&labs::lab_with(text, "", sets))
+}
+
+fn of_kind(results: &Results, kind: FindingKind) -> Vec<&Finding> {
+    results.findings.iter().filter(|finding| finding.kind == kind).collect()
+}
+
+/// Returns the switches of a cycle, in its order.
+fn switches(finding: &Finding) -> Vec<&str> {
+    finding.cycle.iter().map(|port| port.split(':').next().unwrap_or("")).collect()
+}
+
+/// Asserts that a cycle visits every switch of a ring of five once, each after its neighbour.
+fn assert_goes_round(finding: &Finding, first: u32) {
+    let numbers: Vec<u32> = switches(finding)
+        .iter()
+        .map(|name| name.strip_prefix("ring").and_then(|number| number.parse().ok()).expect("a switch"))
+        .collect();
+    assert_eq!(numbers.len(), 5, "{:?}", finding.cycle);
+    let steps: Vec<u32> = numbers
+        .iter()
+        .zip(numbers.iter().cycle().skip(1))
+        .map(|(from, to)| (5 + (to - first + 5 - (from - first))) % 5)
+        .collect();
+    assert!(steps.iter().all(|step| *step == steps[0] && [1, 4].contains(step)), "{:?}", finding.cycle);
+}
+
+#[test]
+fn a_pause_deadlock_that_began_in_the_warm_up_and_still_holds_is_counted_and_named() {
+    let results = run(PAUSES, &["run.warmup=40ms", "run.duration=60ms"]);
+    assert_eq!(results.totals.deadlocks, 1);
+    let found = of_kind(&results, FindingKind::Deadlock);
+    let [finding] = &found[..] else { panic!("{:?}", results.findings) };
+    assert!(finding.from_s.is_some_and(|from_s| from_s < 0.04), "{finding:?}");
+}
+
+#[test]
+fn the_cycle_of_a_pause_deadlock_is_a_circle_and_the_ports_behind_it_are_victims() {
+    let results = run(PAUSES, &["run.duration=60ms"]);
+    let found = of_kind(&results, FindingKind::Deadlock);
+    let [finding] = &found[..] else { panic!("{:?}", results.findings) };
+    assert_goes_round(finding, 0);
+    let victims: Vec<&str> = finding.victims.iter().map(|victim| victim.name.as_str()).collect();
+    assert!(victims.iter().any(|name| name.starts_with("disk")), "{victims:?}");
+    assert!(victims.iter().all(|name| !name.starts_with("ring")), "{victims:?}");
+}
+
+#[test]
+fn ports_that_are_idle_because_of_a_deadlock_spread_no_congestion() {
+    let results = run(PAUSES, &["run.duration=60ms", "run.warmup=40ms"]);
+    let spreading = of_kind(&results, FindingKind::CongestionSpreading);
+    assert!(spreading.is_empty(), "{spreading:?}");
+}
+
+#[test]
+fn a_credit_deadlock_that_holds_at_the_end_is_named_before_any_lifetime_ends() {
+    for lifetime in [18, 20] {
+        let results = run(&credits("minhop", lifetime), &[]);
+        assert_eq!(results.totals.deadlocks, 1, "lifetime {lifetime}");
+        let found = of_kind(&results, FindingKind::Deadlock);
+        let [finding] = &found[..] else { panic!("{:?}", results.findings) };
+        assert_goes_round(finding, 1);
+        assert!(finding.from_s.is_some_and(|from_s| from_s < 0.02), "{finding:?}");
+    }
+}
+
+#[test]
+fn a_credit_deadlock_that_began_in_the_warm_up_and_still_holds_is_counted_and_named() {
+    let results = run(&credits("minhop", 20), &["run.warmup=15ms"]);
+    assert_eq!((results.totals.deadlocks, of_kind(&results, FindingKind::Deadlock).len()), (1, 1));
+    assert!(of_kind(&results, FindingKind::Deadlock)[0].from_s.is_some_and(|from_s| from_s < 0.015));
+}
+
+#[test]
+fn a_ring_whose_paths_form_no_circle_has_no_deadlock_at_any_end() {
+    for end in ["3ms", "7ms", "13ms", "20ms"] {
+        let results = run(&credits("updn", 20), &[&format!("run.duration={end}")]);
+        assert_eq!(results.totals.deadlocks, 0, "{end}");
+    }
+}
