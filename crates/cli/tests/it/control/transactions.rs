@@ -233,7 +233,7 @@ fn a_transaction_over_http_belongs_to_its_user_and_only_an_administrator_ends_it
         refused(zone(&lab, "opi", action.clone()), "an outstanding transaction of the control socket");
     }
     done(zone(&lab, "admin", abort));
-    lab.instance.run("zone commit LAB --switch sw1").refused("the user admin of HTTP has aborted it");
+    lab.instance.run("zone commit LAB --switch sw1").refused("no transaction is open at sw1");
     let enable = json!({ "do": "edit_and_commit", "edits": [{ "edit": "enable", "config": "all-zones" }] });
     assert_eq!(done(zone(&lab, "opi", enable))["state"]["effective"], "all-zones");
     lab.instance.stop();
