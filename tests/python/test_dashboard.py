@@ -89,17 +89,30 @@ def test_each_expression_of_the_dashboard_gives_series(prometheus):
 
     until(healthy, lambda: fetch(f"{prometheus}/api/v1/targets"))
     assert len(expressions()) > 20
+    variables = {of["name"]: of for of in json.loads(DASHBOARD.read_text())["templating"]["list"]}
+    metric = re.fullmatch(r"label_values\((\w+), instance\)", variables["instance"]["query"]["query"])[1]
+    everything = variables["instance"]["allValue"]
+
+    def ask(expression, instance):
+        expression = expression.replace("$__rate_interval", "10s").replace("$instance", instance)
+        return fetch(f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': expression})}")
+
+    # The choices of the variable are the labs, and an expression has the series of those chosen.
+    instances = {one["metric"]["instance"] for one in ask(metric, everything)["data"]["result"]}
+    assert len(instances) == 2
     for expression in expressions():
-        query = urllib.parse.urlencode({"query": expression.replace("$__rate_interval", "10s")})
 
         def series():
-            answer = fetch(f"{prometheus}/api/v1/query?{query}")
+            answer = ask(expression, everything)
             found = answer["data"]["result"] if answer else []
             # A label that the metric does not have would be empty, and join all series.
             labels = set(re.search(r"by \((.*?)\)", expression)[1].split(", "))
             return found and all(labels <= set(one["metric"]) for one in found)
 
-        until(series, lambda: f"{expression} gives {fetch(f'{prometheus}/api/v1/query?{query}')}")
+        until(series, lambda: f"{expression} gives {ask(expression, everything)}")
+        for instance in instances:
+            found = ask(expression, re.escape(instance).replace("\\", "\\\\"))["data"]["result"]
+            assert {one["metric"]["instance"] for one in found} <= {instance}, expression
 
 
 def test_each_metric_of_the_dashboard_is_documented():

@@ -178,7 +178,12 @@ pub struct RequestUser {
 
 /// The tables of a running instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "there is no such table; the tables are switch, flogi, ns, fdmi, zone, fabric, routes, ports, nodes, \
+                 events, luns, groups, counters, injections, captures, volumes, paths, sessions, stats, links, \
+                 ethernet, connections, infiniband, channels"
+)]
 pub enum ShowTable {
     /// A table that a simulated fabric has, too.
     Fabric(Which),
@@ -211,13 +216,22 @@ pub enum ZoneAction {
     /// Puts the transaction into force in the whole fabric. The reply is sent after the change is
     /// complete and stored.
     Commit,
+    /// Edits the zones as [`ZoneAction::Edit`] and puts the transaction into force as
+    /// [`ZoneAction::Commit`], in one step. If it fails, nothing changes: an open transaction stays
+    /// as it was, and none is opened.
+    EditAndCommit {
+        /// Edits after those of the transaction, in order of execution; may be empty.
+        edits: Vec<Edit>,
+    },
     /// Discards the transaction.
     Abort,
     /// Restores the database before the last change, in the whole fabric.
     Rollback,
     /// The operation of a client of a management interface, which owns its transaction: other
     /// clients cannot edit or commit it. It ends if the client does not use it for a time, and when
-    /// another switch changes the zones.
+    /// another switch changes the zones. If it ends so, or by another client, its edits are lost:
+    /// the next edit or commit of the client fails with the reason. A preview contains the pending
+    /// edits of the client itself only.
     As {
         /// The client.
         client: ZoneClient,
@@ -408,7 +422,28 @@ mod tests {
         let text = serde_json::to_string(&edit).unwrap();
         assert_eq!(text, r#"{"request":"zone","do":"edit","edits":[{"edit":"disable"}]}"#);
         assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), edit);
+        let both = r#"{"request":"zone","do":"edit_and_commit","edits":[{"edit":"disable"}]}"#;
+        assert!(serde_json::from_str::<Request>(both).is_ok(), "{both}");
         assert_eq!(serde_json::to_string(&Answer::Done).unwrap(), r#"{"answer":"done"}"#);
+    }
+
+    #[test]
+    fn an_unknown_table_is_answered_with_the_names_of_all_tables() {
+        let of = |name: &str| serde_json::from_value::<ShowTable>(serde_json::json!(name));
+        let reason = of("nope").unwrap_err().to_string();
+        let (_, names) = reason.split_once("the tables are ").unwrap();
+        let names: Vec<&str> = names.split(", ").collect();
+        for name in &names {
+            assert_eq!(serde_json::to_value(of(name).unwrap()).unwrap(), serde_json::json!(name));
+        }
+        // The kinds of tables name their variants when they refuse one.
+        let kinds = [
+            serde_json::from_str::<Which>("\"nope\"").unwrap_err(),
+            serde_json::from_str::<LiveWhich>("\"nope\"").unwrap_err(),
+            serde_json::from_str::<PlaneWhich>("\"nope\"").unwrap_err(),
+        ];
+        let count = |reason: String| (reason.matches('`').count() - 2) / 2;
+        assert_eq!(names.len(), kinds.map(|kind| count(kind.to_string())).iter().sum::<usize>());
     }
 
     #[test]

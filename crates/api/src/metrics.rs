@@ -59,6 +59,15 @@ impl Sheet {
         }
     }
 
+    /// Adds a counter of time in seconds: labels of [`labels`], and values in nanoseconds.
+    pub fn seconds(&mut self, name: &str, help: &str, rows: impl IntoIterator<Item = (String, u64)>) {
+        self.family(name, help, "counter");
+        for (labels, ns) in rows {
+            let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+            self.text += &format!("sanloom_{name}_total{labels} {seconds}.{rest:09}\n");
+        }
+    }
+
     /// Adds a state with its current rows: labels of [`labels`], and values.
     pub fn gauge(&mut self, name: &str, help: &str, rows: impl IntoIterator<Item = (String, f64)>) {
         self.family(name, help, "gauge");
@@ -125,9 +134,12 @@ mod tests {
         let mut sheet = Sheet::default();
         sheet.counter("port_frames", "Frames of the port", [(labels(&[("link", "a\"b\\c\nd"), ("port", "sw1:0")]), 7)]);
         sheet.gauge("up", "State", [(labels(&[("lab", "x")]), 1.5)]);
+        sheet.seconds("wait_seconds", "Time", [(String::new(), 12_000_000_034)]);
         let expected = "# HELP sanloom_port_frames Frames of the port.\n# TYPE sanloom_port_frames counter\n\
                         sanloom_port_frames_total{link=\"a\\\"b\\\\c\\nd\",port=\"sw1:0\"} 7\n\
-                        # HELP sanloom_up State.\n# TYPE sanloom_up gauge\nsanloom_up{lab=\"x\"} 1.5\n# EOF\n";
+                        # HELP sanloom_up State.\n# TYPE sanloom_up gauge\nsanloom_up{lab=\"x\"} 1.5\n\
+                        # HELP sanloom_wait_seconds Time.\n# TYPE sanloom_wait_seconds counter\n\
+                        sanloom_wait_seconds_total 12.000000034\n# EOF\n";
         assert_eq!(sheet.text(), expected);
     }
 

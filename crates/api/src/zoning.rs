@@ -115,6 +115,10 @@ pub struct ZoneStatus {
     /// The open transaction; absent if none is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transaction: Option<ZoneTransaction>,
+    /// Reason for which the last transaction of the client has ended without its request; absent if
+    /// the client has lost none. Its next edit or commit fails, once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
     /// Reasons for which a commit of the transaction would be rejected.
     pub problems: Vec<String>,
     /// Progress of the change in which the switch takes part: `free`, `waiting`, `locking`,

@@ -167,11 +167,9 @@ impl Login {
         if self.is_hidden {
             let path = self.folder.join("web-password");
             write_secret(&path, &password).map_err(Failure::environment)?;
-            output::note(&format!("The password of the user admin of the page is in {}.", path.display()));
+            output::note(&format!("The password of the user admin is in {}.", path.display()));
         } else {
-            output::note(&format!(
-                "Log in to the page as admin with the password {password}, which is valid for this run."
-            ));
+            output::note(&format!("Log in as admin with the password {password}, which is valid for this run."));
         }
         Ok(users)
     }
@@ -253,7 +251,7 @@ impl LiveFabric {
 fn changes_zones(request: &Request) -> bool {
     let Request::Zone { action, .. } = request else { return false };
     let action = if let ZoneAction::As { action, .. } = action { action } else { action };
-    matches!(action, ZoneAction::Commit | ZoneAction::Rollback)
+    matches!(action, ZoneAction::Commit | ZoneAction::EditAndCommit { .. } | ZoneAction::Rollback)
 }
 
 /// A change of the zones that waits. Dropping it lets another one wait.

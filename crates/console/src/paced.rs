@@ -269,6 +269,7 @@ fn log_request(request: &Request, at_s: f64) {
             let operation = match action {
                 ZoneAction::Edit { .. } => "edit",
                 ZoneAction::Commit => "commit",
+                ZoneAction::EditAndCommit { .. } => "edit and commit",
                 ZoneAction::Abort => "abort",
                 ZoneAction::Rollback => "rollback",
                 ZoneAction::Show | ZoneAction::Preview { .. } | ZoneAction::As { .. } => return,

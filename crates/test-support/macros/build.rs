@@ -18,7 +18,7 @@ const O_DIRECT: i32 = 0o40000;
 const UMAD2SIM: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
 
 /// Programs, with the Debian package that contains each.
-const PROGRAMS: [(&str, &str); 22] = [
+const PROGRAMS: [(&str, &str); 23] = [
     ("chromium", "chromium"),
     ("curl", "curl"),
     ("fio", "fio"),
@@ -32,6 +32,7 @@ const PROGRAMS: [(&str, &str); 22] = [
     ("nbdinfo", "libnbd-bin"),
     ("opensm", "opensm"),
     ("prlimit", "util-linux"),
+    ("promtool", "prometheus"),
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
     ("qemu-nbd", "qemu-utils"),

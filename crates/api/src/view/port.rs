@@ -274,6 +274,22 @@ pub struct PortCounter {
     pub of: fn(&PortErrors) -> Option<u64>,
 }
 
+impl PortCounter {
+    /// Name of the metric without `sanloom_` and `_total`. Metrics have base units, so a time in
+    /// nanoseconds is a metric in seconds.
+    pub fn metric(&self) -> String {
+        match self.name.strip_suffix("_ns") {
+            Some(name) => format!("port_{name}_seconds"),
+            None => format!("port_{}", self.name),
+        }
+    }
+
+    /// True for a time in nanoseconds.
+    pub fn is_time(&self) -> bool {
+        self.name.ends_with("_ns")
+    }
+}
+
 macro_rules! port_counters {
     ($($name:ident: $help:literal),+ $(,)?) => {
         /// Counters of [`PortErrors`]. Pauses are not among them: the metrics of Ethernet ports
@@ -294,8 +310,8 @@ port_counters! {
     timeouts_sent: "Frames for the port discarded because of the hold time",
     timeouts_received: "Frames received at the port discarded because of the hold time",
     credit_zeros: "Times that the last transmit credit was used",
-    credit_zero_ns: "Nanoseconds without a transmit credit",
-    credit_wait_ns: "Nanoseconds during which a frame waited for a transmit credit",
+    credit_zero_ns: "Time without a transmit credit",
+    credit_wait_ns: "Time during which a frame waited for a transmit credit",
     credits_lost: "Transmit credits lost",
     credits_recovered: "Lost transmit credits restored by credit recovery",
 }

@@ -34,6 +34,7 @@ pub fn status(fabric: &dyn ZoneFabric, switch: usize, now: Instant) -> Answer {
         checksum: format!("{:032x}", database.checksum()),
         database_max_bytes: fabric.lab().zone_policy.limits.database_bytes as u64,
         transaction,
+        lost: None,
         problems,
         change: server.state().to_string(),
         locked_by: server.locked_by(),

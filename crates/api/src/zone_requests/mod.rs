@@ -10,7 +10,7 @@ mod answers;
 mod transactions;
 
 pub use answers::{difference, status};
-pub use transactions::{Caller, OpenTransaction};
+pub use transactions::{Caller, LostTransactions, OpenTransaction};
 
 use crate::control::{Answer, ErrorKind, RequestError, RequestUser, ZoneAction};
 use crate::zone_database::Edit;
@@ -98,12 +98,22 @@ pub struct SwitchZones {
     committed: ZoneDatabase,
     /// The committed database could not be stored.
     unkept: bool,
+    /// Transactions that have ended without their owners.
+    lost: LostTransactions,
 }
 
 impl SwitchZones {
     /// Returns the zones with which a switch starts.
     pub fn new(committed: ZoneDatabase, previous: Option<ZoneDatabase>) -> SwitchZones {
-        SwitchZones { open: None, transactions: 0, previous, committed, unkept: false }
+        SwitchZones { previous, committed, ..SwitchZones::default() }
+    }
+
+    /// Ends the open transaction without a request of its owner. The next edit or commit of the
+    /// owner fails with the reason, a clause such as `the switch has restarted`.
+    pub fn lose(&mut self, reason: &str) {
+        if let Some(open) = self.open.take() {
+            self.lost.add(open.session(), reason);
+        }
     }
 
     /// Returns whether the committed database is in the store.
@@ -176,43 +186,51 @@ impl ZoneChanges {
             Ok(parts) => parts,
             Err(reason) => return reply(&answer, Err(reason.into())),
         };
-        if let Err(error) = caller.enter(fabric, number, &action) {
+        let is_changing = self.waiting.values().any(|waiting| waiting.switch == number);
+        if let Err(error) = caller.enter(fabric, number, &action, is_changing) {
             return reply(&answer, Err(error));
         }
         let reads = matches!(action, ZoneAction::Show | ZoneAction::Preview { .. });
-        if !reads && self.waiting.values().any(|waiting| waiting.switch == number) {
+        if !reads && is_changing {
             return reply(&answer, Err(in_progress(fabric, number)));
         }
+        let by = caller.user().or(by);
         let outcome = match action {
-            ZoneAction::Show => Ok(status(fabric, number, caller.now)),
-            ZoneAction::Edit { edits } => edit(fabric, number, &edits).map(|transaction| {
+            ZoneAction::Show => Ok(caller.shown(fabric, number)),
+            ZoneAction::Edit { edits } => edit(fabric, number, &edits, true).map(|transaction| {
                 caller.keep(fabric.zones_mut(number), transaction);
                 status(fabric, number, caller.now)
             }),
             ZoneAction::Preview { edits } => {
-                let transaction = edit(fabric, number, &edits);
+                let transaction = edit(fabric, number, &edits, caller.sees_edits(fabric.zones(number)));
                 transaction.and_then(|transaction| preview(fabric, number, &transaction))
             }
-            ZoneAction::Abort => match fabric.zones_mut(number).open.take() {
-                Some(_) => Ok(status(fabric, number, caller.now)),
+            ZoneAction::Abort => match caller.abort(fabric.zones_mut(number), by.as_ref()) {
+                true => Ok(status(fabric, number, caller.now)),
+                false => Err(no_transaction(fabric, number).into()),
+            },
+            ZoneAction::Commit => match fabric.zones(number).open.as_ref().map(|open| open.transaction.clone()) {
+                Some(transaction) => return self.commit(fabric, number, transaction, by, answer),
                 None => Err(no_transaction(fabric, number).into()),
             },
-            ZoneAction::Commit => {
-                return self.commit(fabric, number, caller.user().or(by), answer);
-            }
-            ZoneAction::Rollback => {
-                return self.roll_back(fabric, number, caller.user().or(by), answer);
-            }
+            ZoneAction::EditAndCommit { edits } => match edit(fabric, number, &edits, true) {
+                Ok(transaction) => return self.commit(fabric, number, transaction, by, answer),
+                Err(error) => Err(error),
+            },
+            ZoneAction::Rollback => return self.roll_back(fabric, number, by, answer),
             ZoneAction::As { .. } => Err("a zone request names one client only".to_owned().into()),
         };
         reply(&answer, outcome);
     }
 
-    fn commit(&mut self, fabric: &mut dyn ZoneFabric, switch: usize, by: Option<RequestUser>, answer: Sender<Answer>) {
-        let open = fabric.zones(switch).open.as_ref();
-        let Some(transaction) = open.map(|open| open.transaction.clone()) else {
-            return reply(&answer, Err(no_transaction(fabric, switch).into()));
-        };
+    fn commit(
+        &mut self,
+        fabric: &mut dyn ZoneFabric,
+        switch: usize,
+        transaction: Transaction,
+        by: Option<RequestUser>,
+        answer: Sender<Answer>,
+    ) {
         match transaction.commit() {
             Err(problems) => reply(&answer, Err(sentences(&problems).into())),
             Ok(outcome) => {
@@ -291,9 +309,10 @@ fn no_transaction(fabric: &dyn ZoneFabric, switch: usize) -> String {
     format!("no transaction is open at {name}; begin one with `sanloom zone edit`")
 }
 
-/// Returns the transaction of a switch with further edits, or a new one with them.
-fn edit(fabric: &dyn ZoneFabric, switch: usize, edits: &[Edit]) -> Result<Transaction, RequestError> {
-    let open = fabric.zones(switch).open.as_ref().map(|open| open.transaction.clone());
+/// Returns a copy of the transaction of a switch with further edits, or a new one with them.
+/// `pending`: starts from the open transaction, not from the committed database.
+fn edit(fabric: &dyn ZoneFabric, switch: usize, edits: &[Edit], pending: bool) -> Result<Transaction, RequestError> {
+    let open = fabric.zones(switch).open.as_ref().filter(|_| pending).map(|open| open.transaction.clone());
     let limits = fabric.lab().zone_policy.limits;
     let mut transaction = open.unwrap_or_else(|| Transaction::begin(fabric.machine(switch).zone_database(), limits));
     for edit in edits {

@@ -1,11 +1,12 @@
 //! Owners of zone transactions: [`Caller`] decides whether a zone request may use the open
 //! transaction of a switch, and ends transactions whose time is over.
 
-use super::{SwitchZones, ZoneFabric};
-use crate::control::{ErrorKind, RequestError, RequestUser, ZONE_TIMEOUT_S, ZoneAction, ZoneClient};
+use super::{SwitchZones, ZoneFabric, status};
+use crate::control::{Answer, ErrorKind, RequestError, RequestUser, ZONE_TIMEOUT_S, ZoneAction, ZoneClient};
 use crate::zoning::ZoneTransaction;
 use sanloom_fc::zoning::Transaction;
 use sanloom_scsi::time::Instant;
+use std::collections::VecDeque;
 
 /// Uncommitted edits of a switch, with their owner.
 #[derive(Debug)]
@@ -27,6 +28,11 @@ impl OpenTransaction {
         Some(u64::from(owner.timeout_s.unwrap_or(ZONE_TIMEOUT_S)) * 1_000_000_000)
     }
 
+    /// Session of the owner; `None` for the clients of the control socket.
+    pub fn session(&self) -> Option<&str> {
+        self.owner.as_ref().map(|owner| &*owner.session)
+    }
+
     fn idle_ns(&self, now: Instant) -> u64 {
         now.as_ns().saturating_sub(self.used.as_ns())
     }
@@ -41,6 +47,42 @@ impl OpenTransaction {
             remaining_s: self.timeout_ns().map(|limit| seconds(limit.saturating_sub(self.idle_ns(now)))),
             database_bytes,
         }
+    }
+}
+
+/// Maximum number of lost transactions of a switch that are remembered.
+const MAX_LOST: usize = 64;
+
+/// Transactions of a switch that have ended without a request of their owners, the latest 64.
+#[derive(Debug, Default)]
+pub struct LostTransactions {
+    /// Sessions (`None` for the control socket) with the reasons, oldest first.
+    list: VecDeque<(Option<String>, String)>,
+}
+
+impl LostTransactions {
+    /// Adds a transaction. A session has one entry at most.
+    pub fn add(&mut self, session: Option<&str>, reason: &str) {
+        self.take(session);
+        if self.list.len() >= MAX_LOST {
+            self.list.pop_front();
+        }
+        self.list.push_back((session.map(str::to_owned), reason.to_owned()));
+    }
+
+    fn position(&self, session: Option<&str>) -> Option<usize> {
+        self.list.iter().position(|(owner, _)| owner.as_deref() == session)
+    }
+
+    /// Reason for the end of the transaction of a session.
+    pub fn reason(&self, session: Option<&str>) -> Option<&str> {
+        self.position(session).map(|at| &*self.list[at].1)
+    }
+
+    /// Removes the transaction of a session, and returns the reason for its end.
+    pub fn take(&mut self, session: Option<&str>) -> Option<String> {
+        let at = self.position(session)?;
+        self.list.remove(at).map(|(_, reason)| reason)
     }
 }
 
@@ -81,25 +123,38 @@ impl Caller {
     }
 
     /// Ends the transaction of a switch if its time is over, and renews it if the sender owns it.
+    /// `is_changing`: the switch commits a change, which keeps its transaction.
     ///
     /// # Errors
-    /// The operation would change the transaction of another client, or the committed database has
-    /// another checksum.
-    pub fn enter(&self, fabric: &mut dyn ZoneFabric, switch: usize, action: &ZoneAction) -> Result<(), RequestError> {
+    /// The operation would change the transaction of another client, the transaction of the sender
+    /// was lost, or the committed database has another checksum.
+    pub fn enter(
+        &self,
+        fabric: &mut dyn ZoneFabric,
+        switch: usize,
+        action: &ZoneAction,
+        is_changing: bool,
+    ) -> Result<(), RequestError> {
         let committed = fabric.machine(switch).zone_database();
-        let ends = fabric.zones(switch).open.as_ref().is_some_and(|open| {
-            let late = open.timeout_ns().is_some_and(|limit| open.idle_ns(self.now) >= limit);
-            late || open.owner.is_some() && open.transaction.base() != committed
+        let open = fabric.zones(switch).open.as_ref().filter(|_| !is_changing);
+        let ends = open.and_then(|open| match open.timeout_ns() {
+            Some(limit) if open.idle_ns(self.now) >= limit => {
+                Some(format!("it was not used for {} s", limit / 1_000_000_000))
+            }
+            Some(_) if open.transaction.base() != committed => {
+                Some("another user has changed the zones of the fabric".to_owned())
+            }
+            _ => None,
         });
         let checksum = format!("{:032x}", committed.checksum());
         let name = fabric.name(switch).to_owned();
-        if ends {
-            fabric.zones_mut(switch).open = None;
+        if let Some(reason) = ends {
+            fabric.zones_mut(switch).lose(&reason);
             fabric.transaction_ended(switch);
         }
         if let Some(open) = &mut fabric.zones_mut(switch).open {
             let owner = open.owner.as_ref();
-            let own = owner.map(|owner| &*owner.session) == self.session();
+            let own = open.session() == self.session();
             let allowed = match action {
                 ZoneAction::Show | ZoneAction::Preview { .. } => true,
                 // An administrator of the instance may end any transaction.
@@ -120,6 +175,14 @@ impl Caller {
                 return Err(RequestError { reason, kind: ErrorKind::Transaction });
             }
         }
+        let needs_edits =
+            matches!(action, ZoneAction::Edit { .. } | ZoneAction::Commit | ZoneAction::EditAndCommit { .. });
+        if needs_edits && let Some(reason) = fabric.zones_mut(switch).lost.take(self.session()) {
+            return Err(RequestError::from(format!(
+                "no transaction is open at {name}: that of this client has ended, because {reason}, and its edits \
+                 are lost; read the zones, and repeat the edits"
+            )));
+        }
         match &self.checksum {
             Some(expected) if !expected.eq_ignore_ascii_case(&checksum) => {
                 let reason =
@@ -128,6 +191,36 @@ impl Caller {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Status of the zones of a switch for the sender.
+    pub fn shown(&self, fabric: &dyn ZoneFabric, switch: usize) -> Answer {
+        let mut answer = status(fabric, switch, self.now);
+        if let Answer::Zones(status) = &mut answer {
+            status.lost = fabric.zones(switch).lost.reason(self.session()).map(str::to_owned);
+        }
+        answer
+    }
+
+    /// True if the sender sees the pending edits of a switch: its own, or on the control socket
+    /// those of any client.
+    pub fn sees_edits(&self, zones: &SwitchZones) -> bool {
+        self.client.is_none() || zones.open.as_ref().is_some_and(|open| open.session() == self.session())
+    }
+
+    /// Discards the transaction of a switch. Returns false if none is open, and the sender has not
+    /// lost one. `by`: the user of the request.
+    pub fn abort(&self, zones: &mut SwitchZones, by: Option<&RequestUser>) -> bool {
+        let was_lost = zones.lost.take(self.session()).is_some();
+        match &zones.open {
+            None => return was_lost,
+            Some(open) if open.session() == self.session() => zones.open = None,
+            Some(_) => {
+                let by = by.map(|by| format!("the user {} of {}", by.user, by.interface));
+                zones.lose(&format!("{} has aborted it", by.as_deref().unwrap_or("a user of the control socket")));
+            }
+        }
+        true
     }
 
     /// Stores the edited transaction of a switch. A new transaction belongs to the sender.

@@ -1,5 +1,6 @@
 //! `sanloom export zones`: the zones of a lab as commands for real switches.
 
+use super::import;
 use clap::Subcommand;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::LabFile;
@@ -69,6 +70,9 @@ struct Zones {
     /// `.undo` in its name]
     #[arg(long, value_name = "FILE")]
     undo: Option<PathBuf>,
+    /// Replace the files of `--output` and `--undo` if they exist
+    #[arg(long)]
+    force: bool,
 }
 
 /// Runs the subcommand.
@@ -81,6 +85,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&outputs)?;
     if is_stdout(args.undo.as_deref()) && args.output.is_none() {
         return Err(Failure::usage("the commands and those that undo them would be mixed; name a file with --output"));
+    }
+    let beside = args.output.as_deref().filter(|path| !is_stdout(Some(path))).map(undo_name);
+    let undo = args.undo.clone().or(beside);
+    if !args.force {
+        import::is_free(args.output.as_deref())?;
+        import::is_free(undo.as_deref())?;
     }
     let after = lab(&args.file, &args.sets.set)?;
     let before = match &args.from {
@@ -116,8 +126,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(path) if !is_stdout(Some(path)) => output::written(file::write_text(path, &script.commands))?,
         _ => output::print(&script.commands)?,
     }
-    let beside = args.output.as_deref().filter(|path| !is_stdout(Some(path))).map(undo_name);
-    match args.undo.clone().or(beside) {
+    match undo {
         Some(path) if is_stdout(Some(&path)) => output::print(&script.undo),
         Some(path) => output::written(file::write_text(&path, &script.undo)),
         None => {

@@ -56,14 +56,8 @@ fn parse_node(text: &str) -> Result<(String, Vec<Wwpn>), String> {
 /// `--strict`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--output", args.output.as_deref())])?;
-    // A link to a device or pipe is written in place, as the device itself.
-    let is_device = |path: &Path| std::fs::metadata(path).is_ok_and(|found| is_device(&found));
-    if let Some(path) = args.output.as_deref().filter(|path| !args.force && !is_stdout(Some(path)))
-        && std::fs::symlink_metadata(path).is_ok()
-        && !is_device(path)
-    {
-        let path = path.display();
-        return Err(Failure::usage(format_args!("{path} exists; choose another name, or replace it with --force")));
+    if !args.force {
+        is_free(args.output.as_deref())?;
     }
     let sources = args.files.iter().map(|path| {
         let text = input::read_output(path)?;
@@ -95,6 +89,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => Err(Failure::expectation()),
         false => Ok(()),
     }
+}
+
+/// Fails for an output file that exists. Standard output, and a device or pipe, can be written.
+pub(super) fn is_free(output: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = output.filter(|path| !is_stdout(Some(path))) else { return Ok(()) };
+    // A link to a device or pipe is written in place, as the device itself.
+    let is_device = std::fs::metadata(path).is_ok_and(|found| is_device(&found));
+    if is_device || std::fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Failure::usage(format_args!("{path} exists; choose another name, or replace it with --force")))
 }
 
 /// True for a file that holds nothing to lose, such as `/dev/null`.

@@ -61,7 +61,10 @@ fn ports(sheet: &mut Sheet, rows: &[PortRow]) {
     sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
     for counter in PORT_COUNTERS {
         let values = rows.iter().filter_map(|row| Some((of(row, &[]), (counter.of)(&row.errors)?)));
-        sheet.counter(&format!("port_{}", counter.name), counter.help, values);
+        match counter.is_time() {
+            true => sheet.seconds(&counter.metric(), counter.help, values),
+            false => sheet.counter(&counter.metric(), counter.help, values),
+        }
     }
 }
 

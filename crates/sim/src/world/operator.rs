@@ -129,7 +129,7 @@ impl Operator {
                 result: Err(vec![ChangeFailure::Restarted]),
             });
         }
-        self.zones_mut(switch).open = None;
+        self.zones_mut(switch).lose("the switch has restarted");
     }
 
     /// Records an event of a switch.

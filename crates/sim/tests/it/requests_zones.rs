@@ -98,3 +98,89 @@ impl InVirtualTime for Receiver<Answer> {
         self.try_recv().expect("an answer")
     }
 }
+
+fn client(session: &str) -> ZoneClient {
+    ZoneClient { session: session.to_owned(), user: "ada".to_owned(), ..ZoneClient::default() }
+}
+
+/// Zone request of a session at sw1, with the answer after some time.
+fn ask(lab: &mut Operated, session: &str, action: ZoneAction) -> Answer {
+    let action = ZoneAction::As { client: client(session), checksum: None, action: Box::new(action) };
+    lab.zone("sw1", action).recv_timeout_after(lab)
+}
+
+#[track_caller]
+fn refused(answer: Answer, why: &str) {
+    let Answer::Failed(error) = answer else { panic!("{answer:?}") };
+    assert!(error.reason.contains(why), "no `{why}` in {}", error.reason);
+}
+
+#[test]
+fn a_commit_with_edits_that_fails_leaves_the_transaction_as_it_was() {
+    let mut lab = Operated::of(PAIRS);
+    let disable = || ZoneAction::EditAndCommit { edits: vec![Edit::Disable] };
+    let missing = Edit::Enable { config: "none".to_owned() };
+    refused(ask(&mut lab, "1", ZoneAction::EditAndCommit { edits: vec![missing.clone()] }), "none");
+    assert_eq!(lab.zones("sw1").transaction, None, "none is opened");
+    status(ask(&mut lab, "1", edit()));
+    let before = lab.zones("sw1");
+    refused(ask(&mut lab, "1", ZoneAction::EditAndCommit { edits: vec![Edit::Disable, missing] }), "none");
+    let after = lab.zones("sw1");
+    assert_eq!((&after.working, &after.committed), (&before.working, &before.committed));
+    // Another session has no part in it.
+    refused(ask(&mut lab, "2", disable()), "an outstanding transaction");
+    let after = status(ask(&mut lab, "1", disable()));
+    assert!(after.committed.aliases.contains_key("z9") && after.committed.effective.is_none());
+    assert_eq!(after.transaction, None);
+}
+
+#[test]
+fn a_lost_transaction_is_reported_once_to_the_session_that_had_it() {
+    let mut lab = Operated::of(PAIRS);
+    let lost = "no transaction is open at sw1: that of this client has ended, because ";
+    status(ask(&mut lab, "1", edit()));
+    status(lab.zone("sw2", ZoneAction::EditAndCommit { edits: vec![Edit::Disable] }).recv_timeout_after(&mut lab));
+    let shown = status(ask(&mut lab, "1", ZoneAction::Show));
+    assert_eq!(shown.lost.as_deref(), Some("another user has changed the zones of the fabric"));
+    assert_eq!(status(ask(&mut lab, "2", ZoneAction::Show)).lost, None);
+    let commit = || ZoneAction::EditAndCommit { edits: Vec::new() };
+    status(ask(&mut lab, "2", commit()));
+    refused(ask(&mut lab, "1", commit()), &format!("{lost}another user has changed the zones"));
+    status(ask(&mut lab, "1", commit()));
+
+    // The control socket ends any transaction; an abort of the owner forgets it.
+    for forgets in [false, true] {
+        status(ask(&mut lab, "1", edit()));
+        status(lab.zone("sw1", ZoneAction::Abort).recv_timeout_after(&mut lab));
+        match forgets {
+            false => refused(ask(&mut lab, "1", edit()), &format!("{lost}a user of the control socket has aborted it")),
+            true => drop(status(ask(&mut lab, "1", ZoneAction::Abort))),
+        }
+    }
+    refused(ask(&mut lab, "1", ZoneAction::Abort), "no transaction is open at sw1; begin one");
+    status(ask(&mut lab, "1", edit()));
+
+    // Of more sessions than a switch remembers, the first are forgotten.
+    for session in 0..80 {
+        status(lab.zone("sw1", ZoneAction::Abort).recv_timeout_after(&mut lab));
+        status(ask(&mut lab, &format!("s{session}"), edit()));
+    }
+    status(lab.zone("sw1", ZoneAction::Abort).recv_timeout_after(&mut lab));
+    refused(ask(&mut lab, "s79", edit()), lost);
+    status(ask(&mut lab, "s0", edit()));
+}
+
+#[test]
+fn a_preview_contains_the_pending_edits_of_its_client_only() {
+    let mut lab = Operated::of(PAIRS);
+    let disable = ZoneAction::Edit { edits: vec![Edit::Disable] };
+    status(ask(&mut lab, "1", disable));
+    let loses = |answer: Answer| match answer {
+        Answer::ZonePreview(preview) => preview.loses.len(),
+        other => panic!("{other:?}"),
+    };
+    let preview = || ZoneAction::Preview { edits: Vec::new() };
+    assert_eq!(loses(ask(&mut lab, "2", preview())), 0);
+    assert_eq!(loses(ask(&mut lab, "1", preview())), 2, "the pairs of z1 and z2");
+    assert_eq!(loses(lab.zone("sw1", preview()).recv_timeout_after(&mut lab)), 2);
+}

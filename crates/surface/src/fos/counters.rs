@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::ports::{Port, all, find};
+use super::resources::Change;
 use super::room::Room;
 use super::tree::Element;
 use sanloom_api::view::PortRow;
@@ -173,13 +174,13 @@ pub fn statistics(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
 }
 
 /// PATCH of `fibrechannel-statistics`: resets the counters of a port.
-pub fn patch_statistics(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
+pub fn patch_statistics(room: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> {
     let port = find(room, entry)?;
     match entry.leaf("reset-statistics").as_deref() {
-        Some("1" | "true") => {
+        Some("1" | "true") => Ok(Box::new(move |room| {
             reset(room, &port);
             Ok(())
-        }
+        })),
         _ => Err(Fault::invalid("reset-statistics permits 1 only")),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::counters;
 use super::fault::Fault;
+use super::resources::Change;
 use super::room::Room;
 use super::switches::check_name;
 use super::tree::Element;
@@ -111,6 +112,7 @@ impl Port {
 /// Number of a port in the form `0/1`.
 pub fn number(name: &str) -> Result<u32, Fault> {
     let port = name.trim().strip_prefix("0/").and_then(|number| number.parse().ok());
+    let port = port.filter(|port: &u32| name.trim() == format!("0/{port}"));
     port.ok_or_else(|| Fault::invalid(format!("`{name}` is not a port; write slot and port, such as 0/1")))
 }
 
@@ -223,19 +225,32 @@ pub fn find(room: &mut Room<'_>, entry: &Element) -> Result<Port, Fault> {
     found.ok_or_else(|| Fault::missing(format!("the switch has no port {name}")))
 }
 
-/// PATCH of `fibrechannel`. A wrong leaf changes nothing.
-pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
+/// Notes the state that a leaf gives to a port or switch.
+///
+/// # Errors
+/// Another leaf of the entry gives the opposite.
+pub fn agree(state: &mut Option<bool>, enabled: bool, leaf: &Element) -> Result<(), Fault> {
+    match state.replace(enabled) {
+        Some(other) if other != enabled => {
+            Err(Fault::invalid(format!("the body both enables and disables: {} contradicts another leaf", leaf.name)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// PATCH of `fibrechannel`.
+pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> {
     let port = find(room, entry)?;
-    let (mut given, mut enable) = (None, None);
+    // A port that is not disabled for good may be disabled all the same.
+    let (mut given, mut enable, mut not_for_good) = (None, None, false);
     for leaf in entry.children() {
         let value = leaf.value();
         let wrong = || Fault::invalid(format!("`{value}` is not a value of {}", leaf.name));
         match (&*leaf.name, value.trim()) {
-            ("enabled-state", "2") | ("is-enabled-state", "true") | ("persistent-disable", "0" | "false") => {
-                enable = Some(true);
-            }
+            ("enabled-state", "2") | ("is-enabled-state", "true") => agree(&mut enable, true, leaf)?,
+            ("persistent-disable", "0" | "false") => not_for_good = true,
             ("enabled-state", "6") | ("is-enabled-state", "false") | ("persistent-disable", "1" | "true") => {
-                enable = Some(false);
+                agree(&mut enable, false, leaf)?;
             }
             ("user-friendly-name", name) => {
                 check_name(name, 128)?;
@@ -245,13 +260,16 @@ pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
             _ => return Err(wrong()),
         }
     }
-    if let Some(enabled) = enable {
-        set_enabled(room, &port, enabled)?;
-    }
-    if let Some(name) = given {
-        room.shared.lock().names.insert(port.key(), name);
-    }
-    Ok(())
+    let enable = enable.or(not_for_good.then_some(true));
+    Ok(Box::new(move |room| {
+        if let Some(enabled) = enable {
+            set_enabled(room, &port, enabled)?;
+        }
+        if let Some(name) = given {
+            room.shared.lock().names.insert(port.key(), name);
+        }
+        Ok(())
+    }))
 }
 
 /// Enables or disables a port. It stays dark while its switch is disabled.

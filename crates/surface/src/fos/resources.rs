@@ -10,11 +10,14 @@ use super::{
 };
 use crate::server::http::{Method, StatusCode};
 use crate::server::users::Role;
+use std::collections::BTreeSet;
 
 /// Returns the entries of a list, or one container.
 type Get = fn(&mut Room<'_>) -> Result<Vec<Element>, Fault>;
-/// Changes the leaves of an entry.
-type Patch = fn(&mut Room<'_>, &Element) -> Result<(), Fault>;
+/// Change of an entry whose leaves are valid.
+pub type Change = Box<dyn FnOnce(&mut Room<'_>) -> Result<(), Fault>>;
+/// Checks the leaves of an entry, and returns their change. It changes nothing itself.
+type Patch = fn(&mut Room<'_>, &Element) -> Result<Change, Fault>;
 
 /// A resource: one line of the table.
 pub struct Resource {
@@ -277,7 +280,10 @@ impl Resource {
             let entries = self.entries(rest, &call.body)?;
             let entries: Vec<Option<Element>> =
                 entries.into_iter().map(|entry| self.check(room, entry)).collect::<Result<_, _>>()?;
-            entries.iter().flatten().try_for_each(|entry| patch(room, entry))?;
+            // All entries are valid before the first of them changes anything.
+            let changes: Vec<Change> =
+                entries.iter().flatten().map(|entry| patch(room, entry)).collect::<Result<_, _>>()?;
+            changes.into_iter().try_for_each(|change| change(room))?;
         }
         let status = if call.method == Method::POST { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         Ok(Outcome::status(status))
@@ -327,6 +333,15 @@ impl Resource {
             }
             _ => return Err(Fault::bad_uri()),
         };
+        let key = |entry: &Element| -> Vec<String> {
+            let keys = self.keys.iter().filter_map(|key| entry.leaf(key));
+            keys.map(|key| key.trim().to_ascii_lowercase()).collect()
+        };
+        let mut known = BTreeSet::new();
+        if let Some(again) = entries.iter().map(key).find(|key| !known.insert(key.clone())) {
+            let named = [self.object.to_owned(), again.join(" ")].join(" ");
+            return Err(Fault::invalid(format!("the body has {} twice; name it once", named.trim_end())));
+        }
         match entries.is_empty() {
             true => Err(Fault::invalid(format!("the body has no element `{}`", self.object))),
             false => Ok(entries),

@@ -1,6 +1,7 @@
 //! Switch, chassis, fabric, trunks, logical switches, and the settings of the interface.
 
 use super::fault::Fault;
+use super::resources::Change;
 use super::room::Room;
 use super::tree::Element;
 use super::{FIRMWARE, SESSION_TTL, ports, settings, system};
@@ -110,14 +111,8 @@ pub fn check_name(value: &str, limit: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-fn set_name(room: &Room<'_>, of: &str, value: &str, limit: usize) -> Result<(), Fault> {
-    check_name(value, limit)?;
-    room.shared.lock().names.insert(of.to_owned(), value.to_owned());
-    Ok(())
-}
-
-/// PATCH of `fibrechannel-switch`. A wrong leaf changes nothing.
-pub fn patch_switch(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
+/// PATCH of `fibrechannel-switch`.
+pub fn patch_switch(room: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> {
     let own = room.own()?;
     if entry.leaf("name").is_some_and(|name| !name.eq_ignore_ascii_case(&own.switch_name)) {
         return Err(Fault::missing(format!("this address belongs to the switch {}", own.switch_name)));
@@ -131,11 +126,11 @@ pub fn patch_switch(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
             ("fabric-user-friendly-name", _) => ("fabric", 128),
             ("banner", _) => ("banner", 1_022),
             ("enabled-state", "2") | ("is-enabled-state", "true") => {
-                enable = Some(true);
+                ports::agree(&mut enable, true, leaf)?;
                 continue;
             }
             ("enabled-state", "3") | ("is-enabled-state", "false") => {
-                enable = Some(false);
+                ports::agree(&mut enable, false, leaf)?;
                 continue;
             }
             ("enabled-state" | "is-enabled-state", _) => {
@@ -146,11 +141,13 @@ pub fn patch_switch(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
         check_name(&value, limit)?;
         names.push((of.to_owned(), value));
     }
-    if let Some(enabled) = enable {
-        system::set_enabled(room, enabled)?;
-    }
-    room.shared.lock().names.extend(names);
-    Ok(())
+    Ok(Box::new(move |room| {
+        if let Some(enabled) = enable {
+            system::set_enabled(room, enabled)?;
+        }
+        room.shared.lock().names.extend(names);
+        Ok(())
+    }))
 }
 
 /// Switches of the fabric of the switch, as far as they run in the instance, with their views.
@@ -372,21 +369,24 @@ pub fn management(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
 }
 
 /// PATCH of the settings of the interface.
-pub fn patch_limits(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
+pub fn patch_limits(_: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> {
     let within = |value: &str, range: RangeInclusive<u32>| -> Result<u32, Fault> {
         let number = value.trim().parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| Fault::invalid(format!("`{value}` is not between {} and {}", range.start(), range.end())))
     };
-    for leaf in entry.children() {
-        let value = leaf.value();
-        match &*leaf.name {
-            "fabric-lock-timeout" => room.shared.lock().lock_timeout_s = within(&value, 300..=1_830)?,
-            "http-session-ttl" => room.shared.lock().session_ttl_s = within(&value, SESSION_TTL)?,
-            "max-rest-sessions" => room.shared.lock().max_sessions = within(&value, 1..=10)?,
-            _ => {}
-        }
-    }
-    Ok(())
+    let limit = |leaf: &str, range: RangeInclusive<u32>| -> Result<Option<u32>, Fault> {
+        entry.leaf(leaf).map(|value| within(&value, range)).transpose()
+    };
+    let lock = limit("fabric-lock-timeout", 300..=1_830)?;
+    let ttl = limit("http-session-ttl", SESSION_TTL)?;
+    let sessions = limit("max-rest-sessions", 1..=10)?;
+    Ok(Box::new(move |room| {
+        let mut settings = room.shared.lock();
+        settings.lock_timeout_s = lock.unwrap_or(settings.lock_timeout_s);
+        settings.session_ttl_s = ttl.unwrap_or(settings.session_ttl_s);
+        settings.max_sessions = sessions.unwrap_or(settings.max_sessions);
+        Ok(())
+    }))
 }
 
 /// GET of `chassis`.
@@ -414,11 +414,13 @@ pub fn chassis(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
 }
 
 /// PATCH of `chassis`.
-pub fn patch_chassis(room: &mut Room<'_>, entry: &Element) -> Result<(), Fault> {
-    match entry.leaf("chassis-user-friendly-name") {
-        Some(name) => set_name(room, "chassis", &name, 31),
-        None => Ok(()),
-    }
+pub fn patch_chassis(_: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> {
+    let name = entry.leaf("chassis-user-friendly-name");
+    name.as_ref().map_or(Ok(()), |name| check_name(name, 31))?;
+    Ok(Box::new(move |room| {
+        room.shared.lock().names.extend(name.map(|name| ("chassis".to_owned(), name)));
+        Ok(())
+    }))
 }
 
 /// GET of `switch-status-policy-report`. Only the state of the switch and its ports is known.

@@ -227,7 +227,7 @@ mod tests {
             let change = |room: &mut Room<'_>| {
                 room.select(Some(20))?;
                 let state = Element::number("enabled-state", if enabled { 2 } else { 3 });
-                switches::patch_switch(room, &Element::entry("fibrechannel-switch", vec![state]))
+                switches::patch_switch(room, &Element::entry("fibrechannel-switch", vec![state]))?(room)
             };
             at("sw1", &mut fabric, &first, change).unwrap();
             assert_eq!(states(&mut fabric), expected);
@@ -247,7 +247,7 @@ mod tests {
             ];
             leaves.push(Element::text(wrong, "x".repeat(2_000)));
             let entry = Element::entry("fibrechannel-switch", leaves);
-            let fault = with(&mut fabric, &shared, |room| switches::patch_switch(room, &entry)).unwrap_err();
+            let fault = with(&mut fabric, &shared, |room| switches::patch_switch(room, &entry).map(drop)).unwrap_err();
             assert_eq!(fault.status, 400, "{wrong}");
             assert!(fabric.users.is_empty() && shared.lock().names.is_empty(), "{wrong}");
         }
@@ -255,7 +255,7 @@ mod tests {
             let mut leaves = vec![Element::text("name", "0/1"), Element::text("user-friendly-name", "array")];
             leaves.extend([Element::number("enabled-state", 6_u32), Element::text(wrong, value)]);
             let entry = Element::entry("fibrechannel", leaves);
-            let fault = with(&mut fabric, &shared, |room| ports::patch_port(room, &entry)).unwrap_err();
+            let fault = with(&mut fabric, &shared, |room| ports::patch_port(room, &entry).map(drop)).unwrap_err();
             assert_eq!(fault.status, 400, "{wrong}");
             assert!(fabric.users.is_empty() && shared.lock().names.is_empty(), "{wrong}");
         }

@@ -7,6 +7,7 @@ use super::zones::{seen, shown, text};
 use crate::server::http::Method;
 use sanloom_api::control::ZoneAction;
 use sanloom_api::zone_database::{Database, Definition, Edit, Kind, Member};
+use sanloom_api::zoning::ZoneStatus;
 use std::collections::BTreeSet;
 
 /// Kinds of objects: element, key leaf.
@@ -24,7 +25,7 @@ pub fn write(
     match object {
         "defined-configuration" => {
             let changes = changes(rest, body)?;
-            let (status, database) = seen(room)?;
+            let (status, database) = based(room)?;
             let nodes: BTreeSet<String> = status.ports.iter().map(|port| port.node_name.clone()).collect();
             let known = Known { database: &database, nodes: &nodes };
             let mut edits = Vec::new();
@@ -126,6 +127,9 @@ impl Known<'_> {
         let missing = || Fault::missing(format!("there is no {} {name}", element.name));
         let list = self.list(kind, element, *method == Method::POST && !there)?;
         if *method == Method::POST {
+            if there && kind == Kind::Zone {
+                self.check_type(name, element)?;
+            }
             edits.push(match there {
                 true => self.add(name, list)?,
                 false => list.create(name),
@@ -144,6 +148,17 @@ impl Known<'_> {
         }
         edits.push(if list.is_empty() { Edit::Delete { kind, name: name.clone() } } else { self.remove(name, list)? });
         Ok(())
+    }
+
+    /// Fails for a body whose type is not that of the zone: a POST adds members only.
+    fn check_type(&self, name: &str, element: &Element) -> Result<(), Fault> {
+        let is_peer = !self.database.zones[name].principals.is_empty();
+        let plain = element.leaf("zone-type").is_some_and(|number| number == "0")
+            || element.leaf("zone-type-string").is_some_and(|text| text == "zone");
+        match is_peer && plain {
+            true => Err(Fault::invalid(format!("zone {name} is a peer zone; a POST cannot change its zone-type"))),
+            false => Ok(()),
+        }
     }
 
     /// Members of an element; `creates` if the request creates the object.
@@ -330,16 +345,22 @@ pub fn edit(room: &mut Room<'_>, checksum: Option<String>, edits: Vec<Edit>) -> 
     })
 }
 
-/// Applies edits, and commits the transaction of the session. If the commit fails, a transaction
-/// that began here ends.
+/// Applies edits, and commits the transaction of the session. If it fails, nothing changes.
 pub fn commit(room: &mut Room<'_>, checksum: Option<String>, edits: Vec<Edit>) -> Result<(), Fault> {
-    let open = room.zone_status()?.transaction.is_some();
-    edit(room, checksum, edits)?;
-    let result = room.zone(None, ZoneAction::Commit).map(drop);
-    if result.is_err() && !open {
-        let _ = room.zone(None, ZoneAction::Abort);
+    room.zone(checksum, ZoneAction::EditAndCommit { edits }).map(drop)
+}
+
+/// Zones of the switch and the database on which the next change is based, as [`seen`].
+///
+/// # Errors
+/// The transaction of the session was lost: the change would be based on edits that are gone.
+pub fn based(room: &mut Room<'_>) -> Result<(ZoneStatus, Database), Fault> {
+    let (status, database) = seen(room)?;
+    if status.lost.is_some() {
+        // The fabric answers the next edit with the reason.
+        edit(room, None, Vec::new())?;
     }
-    result
+    Ok((status, database))
 }
 
 fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(), Fault> {
@@ -372,26 +393,27 @@ fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(
         Some("1" | "all-access") => Some(Edit::SetDefault { open: true, auto: false }),
         Some(other) => return Err(Fault::invalid(format!("`{other}` is no default-zone-access; use 0 or 1"))),
     };
-    if let Some(default) = default {
-        edit(room, None, vec![default])?;
-    }
+    let with = |last: Option<Edit>| default.clone().into_iter().chain(last).collect::<Vec<Edit>>();
     let enable = leaves.leaf("cfg-name").filter(|name| !name.is_empty());
     let checksum = leaves.leaf("checksum");
     let required = || checksum.clone().ok_or_else(|| Fault::invalid("the request needs the checksum of the zones"));
     match (enable, action) {
         (Some(config), None | Some(Action::Save)) => {
             let checksum = required()?;
-            let (_, database) = seen(room)?;
+            let (_, database) = based(room)?;
             if !database.configs.contains_key(&config) {
                 return Err(Fault::failed(format!("there is no cfg {config}")));
             }
-            commit(room, Some(checksum), vec![Edit::Enable { config }])
+            commit(room, Some(checksum), with(Some(Edit::Enable { config })))
         }
-        (None, Some(Action::Save)) => commit(room, Some(required()?), Vec::new()),
-        (_, Some(Action::Disable)) => commit(room, Some(required()?), vec![Edit::Disable]),
-        (_, Some(Action::Clear)) => edit(room, None, vec![Edit::Clear]),
+        (None, Some(Action::Save)) => commit(room, Some(required()?), with(None)),
+        (_, Some(Action::Disable)) => commit(room, Some(required()?), with(Some(Edit::Disable))),
+        (_, Some(Action::Clear)) => edit(room, None, with(Some(Edit::Clear))),
+        (_, Some(Action::Abort)) if default.is_some() => {
+            Err(Fault::invalid("an abort discards changes, so default-zone-access cannot stand beside it"))
+        }
         (_, Some(Action::Abort)) => abort(room),
-        (None, None) if leaves.child("default-zone-access").is_some() => Ok(()),
+        (None, None) if default.is_some() => edit(room, checksum, with(None)),
         (None, None) => Err(Fault::invalid("the body has neither cfg-name nor cfg-action")),
     }
 }
@@ -406,17 +428,16 @@ enum Action {
 
 /// Discards the transaction of the session. Without one, nothing happens.
 pub fn abort(room: &mut Room<'_>) -> Result<(), Fault> {
-    let status = room.zone_status()?;
-    match status.transaction {
-        None => Ok(()),
-        Some(_) => room.zone(None, ZoneAction::Abort).map(drop),
-    }
+    let is_open = room.zone_status()?.transaction.is_some();
+    // Without an open transaction, a lost one is forgotten.
+    let aborted = room.zone(None, ZoneAction::Abort).map(drop);
+    if is_open { aborted } else { Ok(()) }
 }
 
 /// POST of `fibrechannel-zone`: expunges or renames an object.
 pub fn operation(room: &mut Room<'_>, body: &[Element]) -> Result<(), Fault> {
     let [parameters] = body else { return Err(Fault::invalid("the body has no zone-operation-parameters")) };
-    let (_, database) = seen(room)?;
+    let (_, database) = based(room)?;
     let name = parameters.leaf("zone-object").unwrap_or_default();
     let known = Known { database: &database, nodes: &BTreeSet::new() };
     let kind = KINDS.iter().map(|(.., kind)| *kind).find(|kind| known.has(*kind, &name));

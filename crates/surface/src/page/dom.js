@@ -45,8 +45,8 @@ const units = ["", "k", "M", "G", "T"];
 /** A number with at most four digits. */
 export function short(number) {
   let at = 0;
-  while (Math.abs(number) >= 10000 && at < units.length - 1) { number /= 1000; at += 1; }
-  return (Number.isInteger(number) ? String(number) : number.toPrecision(3)) + units[at];
+  while (Math.abs(number) >= 9999.5 && at < units.length - 1) { number /= 1000; at += 1; }
+  return (Number.isInteger(number) || Math.abs(number) >= 999.5 ? String(Math.round(number)) : number.toPrecision(3)) + units[at];
 }
 
 let spoken = 0;

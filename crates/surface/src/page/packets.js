@@ -47,12 +47,15 @@ export function packets(app) {
   const expression = () => (/[=<]|(^|[^-])>/.test(filter.value) ? filter.value.trim() : "");
   const fault = el("p", { class: "error", role: "alert" });
   let later = 0;
-  const status = el("p", { role: "status", class: "note" }, "Choose a port or link.");
+  const status = el("p", { role: "status", class: "note" });
+  const prompt = () => { if (!stop) status.textContent = port.value ? `Start captures ${port.value}.` : "Choose a port or link."; };
+  port.addEventListener("input", prompt);
   const behind = el("p", { class: "note" });
   const body = el("tbody");
   const tree = el("div");
   const bytes = el("pre", { class: "bytes", tabindex: 0 });
   let ring = [], parts = [], stop = null, dirty = false, waiting = [];
+  prompt();
   const start = el("button", { class: "main" }, "Start");
   const halt = el("button", { type: "button", click: () => stop?.abort() }, "Stop");
   const save = el("button", { type: "button", click: () => download(`${port.value}.pcapng`, "application/x-pcapng", new Blob(parts)) }, "Save as pcapng");

@@ -237,7 +237,7 @@ function portActions(app, port) {
 function capturing(app, of) {
   const may = app.may("operate");
   const capture = `/api/v1/capture/${encodeURIComponent(of)}.pcapng`;
-  return section("Capture", el("div", { class: "bar" }, el("button", { type: "button", disabled: !may, click: () => app.go({ view: "packets", port: of }) }, "Packets"), may ? el("a", { href: capture, download: `${of}.pcapng` }, "Capture to a file") : null), el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", { tabindex: 0 }, `curl -s ${location.origin}${capture} | wireshark -k -i -`));
+  return section("Capture", el("div", { class: "bar" }, el("button", { type: "button", disabled: !may, click: () => app.go({ view: "packets", port: of }) }, "Packets"), may ? el("a", { href: capture, download: `${of}.pcapng` }, "Capture to a file") : null), el("p", { class: "note" }, "Wireshark shows the frames as they pass:"), el("pre", { tabindex: 0 }, `curl -s ${app.me.open ? "" : `-u ${app.me.user} `}${location.origin}${capture} | wireshark -k -i -`));
 }
 
 /** Rows of the table of a network of Ethernet or InfiniBand, which only a simulation has. */

@@ -37,6 +37,18 @@ const EDITS = {
   "Do not let ports in no zone communicate": [{}, () => ({ edit: "set_default", open: false })],
 };
 
+/** Names of the aliases after some edits. */
+function aliasesAfter(committed, edits) {
+  const names = new Set(Object.keys(committed));
+  for (const edit of edits) {
+    const isAlias = edit.kind === "alias";
+    if (edit.edit === "create_alias") names.add(edit.name);
+    if (isAlias && (edit.edit === "delete" || edit.edit === "expunge")) names.delete(edit.name);
+    if (isAlias && edit.edit === "rename" && names.delete(edit.from)) names.add(edit.to);
+  }
+  return names;
+}
+
 /** Fabrics with their first switch. Each fabric has a database of its own. */
 function fabricsOf(graph) {
   const first = new Map();
@@ -85,14 +97,18 @@ export function zones(app) {
     // Only what was previewed can be committed.
     commit.disabled = true;
     put(preview);
+    suggest();
     undo.disabled = !may || !status?.can_roll_back;
+  }
+  function suggest() {
+    put(known, ...[...aliasesAfter(status?.committed.aliases ?? {}, edits)].map((value) => el("option", { value })), ...(status?.ports ?? []).map((port) => el("option", { value: port.port_name }, port.name)));
   }
   async function read() {
     const before = status;
     status = await request({ request: "zone", switch: on, do: "show" });
     const base = status.committed;
     put(names, ...[...Object.keys(base.zones), ...Object.keys(base.aliases), ...Object.keys(base.configs)].map((value) => el("option", { value })));
-    put(known, ...Object.keys(base.aliases).map((value) => el("option", { value })), ...status.ports.map((port) => el("option", { value: port.port_name }, port.name)));
+    suggest();
     const rows = Object.entries(base.zones).map(([zone, of]) => ({ zone, members: [...(of.principals ?? []).map((m) => `principal ${m.alias ?? m}`), ...of.members.map((m) => m.alias ?? m)].join(" "), in_force: status.state.zones.includes(zone) ? "in force" : "" }));
     put(effective, el("p", {}, `Database of ${here ? `fabric ${here.label}, read at ` : "the fabric, read at "}${status.switch}. Configuration in force: ${status.state.effective ?? "none"}; ports in no zone ${status.state.default_open ? "may" : "may not"} communicate. Generation ${status.state.generation}.`), status.problems.length ? el("p", { class: "error" }, status.problems.join("; ")) : null, rows.length ? table("Defined zones", ["zone", "members", "in_force"], rows, {}) : el("p", { class: "note" }, "No zone is defined."));
     undo.disabled = !may || !status.can_roll_back;
@@ -116,19 +132,13 @@ export function zones(app) {
     }, () => "Nothing has changed yet.");
   }
   async function commitNow() {
-    await request({ request: "zone", switch: on, do: "edit", edits });
-    try {
-      await request({ request: "zone", switch: on, do: "commit" });
-    } catch (error) {
-      await request({ request: "zone", switch: on, do: "abort" }).catch(() => {});
-      throw error;
-    }
+    await request({ request: "zone", switch: on, do: "edit_and_commit", edits });
     edits.length = 0;
     draw();
   }
   const add = (event) => {
     event.preventDefault();
-    const aliases = new Set(Object.keys(status?.committed.aliases ?? {}));
+    const aliases = aliasesAfter(status?.committed.aliases ?? {}, edits);
     const [labels, edit] = EDITS[kind.value];
     if (labels.principals === "Principals" && !members(others.value).length) {
       result.className = "error";

@@ -13,6 +13,9 @@ pub struct Session {
     pub user: String,
     /// Permission of the user.
     pub role: Role,
+    /// Identifier of a session that [`Sessions::open`] has opened, for the owner of a zone
+    /// transaction; it is random, and no part of the token. Empty for a user without a session.
+    pub id: String,
 }
 
 struct Open {
@@ -60,10 +63,12 @@ impl Sessions {
     /// Opens a session. Returns `None` if there are too many, or the system has no random numbers.
     pub fn open(&self, session: Session) -> Option<Token> {
         let token = Token(random_text::<32>().ok()?);
+        let id = random_text::<16>().ok()?;
         let mut open = self.lock();
         if open.len() >= self.limit {
             return None;
         }
+        let session = Session { id, ..session };
         open.push(Open { token: token.clone(), session, used: Instant::now() });
         Some(token)
     }
@@ -98,14 +103,16 @@ mod tests {
     use super::*;
 
     fn ada() -> Session {
-        Session { user: "ada".to_owned(), role: Role::View }
+        Session { user: "ada".to_owned(), role: Role::View, id: String::new() }
     }
 
     #[test]
     fn a_session_ends_by_close_and_by_idle_time() {
         let sessions = Sessions::new(8, Duration::from_secs(60));
         let token = sessions.open(ada()).unwrap();
-        assert_eq!(sessions.find(token.secret()), Some(ada()));
+        let found = sessions.find(token.secret()).unwrap();
+        assert!(found.id.len() == 32 && !token.secret().contains(&found.id), "{found:?}");
+        assert_eq!(Session { id: String::new(), ..found }, ada());
         assert!(sessions.close(token.secret()) && !sessions.close(token.secret()));
         assert_eq!(sessions.find(token.secret()), None);
         let short = Sessions::new(8, Duration::ZERO);

@@ -1,9 +1,11 @@
 //! HTTPS with a certificate that sanloom signs itself: [`identity`].
 
 use rcgen::{CertificateParams, DnType, KeyPair};
-use rustls::ServerConfig;
+use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
+use rustls::{RootCertStore, ServerConfig};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -11,21 +13,33 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// First line of a file with a certificate of our own making; its names and addresses follow.
+const MADE_FOR: &str = "# Made by sanloom for ";
+/// Maximum number of names and addresses that a renewed certificate keeps from earlier ones.
+const MAX_KEPT: usize = 256;
+
 /// Returns the configuration of TLS with the certificate in a folder. If the folder has none, a
-/// certificate for the names and addresses is made and stored there, readable by its owner only.
+/// certificate for the names and addresses is made and stored there, readable by its owner only. A
+/// certificate that was made here is renewed, with a new key, if a name or an address is missing;
+/// it keeps the earlier ones. A certificate of the user never changes.
 ///
 /// # Errors
 /// The files cannot be read or written, or hold no certificate and key.
 pub fn identity(folder: &Path, names: &[String], addresses: &[IpAddr]) -> io::Result<Arc<ServerConfig>> {
     let path = folder.join("surface.pem");
+    let addresses = addresses.iter().filter(|address| !address.is_unspecified()).map(IpAddr::to_string);
+    let subjects: Vec<String> = names.iter().cloned().chain(addresses).collect();
     let text = match fs::read(&path) {
-        Ok(text) => text,
+        Ok(text) => match renewal(&text, &subjects) {
+            None => text,
+            Some(subjects) => {
+                tracing::info!(file = %path.display(), names = subjects.join(", "), "certificate renewed");
+                make(&path, &subjects)?
+            }
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let text = self_signed(names, addresses).map_err(io::Error::other)?;
             fs::create_dir_all(folder)?;
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            file.write_all(text.as_bytes())?;
-            text.into_bytes()
+            make(&path, &subjects)?
         }
         Err(error) => return Err(error),
     };
@@ -35,6 +49,63 @@ pub fn identity(folder: &Path, names: &[String], addresses: &[IpAddr]) -> io::Re
             format!("{} holds no certificate with its key: {error}; delete the file for a new one", path.display()),
         )
     })
+}
+
+/// Makes a certificate, and stores it in the place of an earlier one.
+fn make(path: &Path, subjects: &[String]) -> io::Result<Vec<u8>> {
+    let text = self_signed(subjects).map_err(io::Error::other)?;
+    let new = path.with_extension(format!("pem.{}", std::process::id()));
+    // A process with the same number has left it.
+    let _ = fs::remove_file(&new);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    let stored = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
+    match stored {
+        Ok(()) => Ok(text.into_bytes()),
+        Err(error) => {
+            let _ = fs::remove_file(&new);
+            Err(error)
+        }
+    }
+}
+
+/// Names and addresses of the certificate that replaces a stored one. `None` if the stored one has
+/// all `subjects`, or was not made here.
+fn renewal(text: &[u8], subjects: &[String]) -> Option<Vec<String>> {
+    let chain = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>().ok()?;
+    let [own] = &chain[..] else { return None };
+    if !is_own(own) {
+        return None;
+    }
+    let parsed = ParsedCertificate::try_from(own).ok()?;
+    let is_missing = |subject: &String| {
+        ServerName::try_from(subject.as_str()).is_ok_and(|name| verify_server_name(&parsed, &name).is_err())
+    };
+    if !subjects.iter().any(is_missing) {
+        return None;
+    }
+    let first = std::str::from_utf8(text).ok().and_then(|text| text.lines().next());
+    let earlier = first.and_then(|line| line.strip_prefix(MADE_FOR)).unwrap_or_default();
+    let mut all = subjects.to_vec();
+    for subject in earlier.split(", ").filter(|subject| !subject.is_empty()).take(MAX_KEPT) {
+        if !all.iter().any(|own| own == subject) {
+            all.push(subject.to_owned());
+        }
+    }
+    Some(all)
+}
+
+/// True for a certificate of [`self_signed`]: subject and issuer are only the common name, and the
+/// validity is the one that no authority gives.
+fn is_own(certificate: &CertificateDer<'_>) -> bool {
+    let mut store = RootCertStore::empty();
+    if store.add(certificate.clone().into_owned()).is_err() {
+        return false;
+    }
+    // SEQUENCE, SET and OID of the common name, and its value as UTF8String (X.520, X.690).
+    let name = [&[0x31, 16, 0x30, 14, 6, 3, 0x55, 4, 3, 12, 7], COMMON_NAME.as_bytes()].concat();
+    let count = |part: &[u8]| certificate.windows(part.len()).filter(|window| *window == part).count();
+    let is_subject = store.roots.first().is_some_and(|root| root.subject.as_ref() == name);
+    is_subject && count(&name) >= 2 && count(b"750101000000Z") == 1 && count(b"40960101000000Z") == 1
 }
 
 fn configuration(text: &[u8]) -> Result<Arc<ServerConfig>, Box<dyn std::error::Error + Send + Sync>> {
@@ -47,14 +118,15 @@ fn configuration(text: &[u8]) -> Result<Arc<ServerConfig>, Box<dyn std::error::E
     Ok(Arc::new(config))
 }
 
-fn self_signed(names: &[String], addresses: &[IpAddr]) -> Result<String, rcgen::Error> {
-    let addresses = addresses.iter().filter(|address| !address.is_unspecified()).map(IpAddr::to_string);
-    let subjects: Vec<String> = names.iter().cloned().chain(addresses).collect();
+/// Common name of the certificates that are made here.
+const COMMON_NAME: &str = "sanloom";
+
+fn self_signed(subjects: &[String]) -> Result<String, rcgen::Error> {
     let mut params = CertificateParams::new(subjects)?;
-    params.distinguished_name.push(DnType::CommonName, "sanloom");
+    params.distinguished_name.push(DnType::CommonName, COMMON_NAME);
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
-    Ok(format!("{}{}", certificate.pem(), key.serialize_pem()))
+    Ok(format!("{MADE_FOR}{}\n{}{}", subjects.join(", "), certificate.pem(), key.serialize_pem()))
 }
 
 #[cfg(test)]
@@ -63,7 +135,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_certificate_is_made_once_and_only_its_owner_can_read_the_key() {
+    fn a_certificate_is_made_once_and_renewed_for_a_new_address_unless_it_is_of_the_user() {
         let folder = std::env::temp_dir().join(format!("sanloom-tls-{}", std::process::id()));
         let addresses = ["127.0.0.1".parse().unwrap()];
         identity(&folder, &["localhost".to_owned()], &addresses).unwrap();
@@ -72,6 +144,30 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         identity(&folder, &["localhost".to_owned()], &addresses).unwrap();
         assert_eq!(fs::read(&path).unwrap(), first);
+        // A new address renews it; the earlier names stay, so that two callers agree on one.
+        let renewed = |names: &[&str], addresses: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+            let before = fs::read(&path).unwrap();
+            identity(&folder, &names, &addresses).unwrap();
+            fs::read(&path).unwrap() != before
+        };
+        assert!(renewed(&[], &["192.0.2.1"]) && renewed(&["san.example"], &["::1"]));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(!renewed(&["localhost", "san.example"], &["127.0.0.1", "192.0.2.1", "::1", "0.0.0.0"]));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        // One of an earlier version has no list of its names.
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.split_once('\n').unwrap().1).unwrap();
+        assert!(!renewed(&["localhost"], &[]) && renewed(&[], &["192.0.2.2"]));
+        // One of the user never changes, self-signed or not.
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "sanloom");
+        params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        let own = params.self_signed(&key).unwrap().pem() + &key.serialize_pem();
+        fs::write(&path, format!("{MADE_FOR}localhost\n{own}")).unwrap();
+        assert!(!renewed(&[], &["192.0.2.3"]));
         fs::write(&path, "no certificate").unwrap();
         let error = identity(&folder, &[], &[]).unwrap_err().to_string();
         assert!(error.contains("delete the file for a new one"), "{error}");

@@ -1,11 +1,12 @@
 //! Requests below `/api/v1` and `/metrics`.
 
 use super::login::PLACE;
-use super::{Web, capture, decode};
+use super::{Web, capture, decode, zones};
 use crate::Busy;
 use crate::Fabric;
 use crate::server::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
 use crate::server::http::{Method, Request, Response, StatusCode};
+use crate::server::sessions::Session;
 use crate::server::users::Role;
 use crate::server::{Bytes, Peer, Reply};
 use sanloom_api::control::{self, Answer, ErrorKind, RequestUser, ShowTable, ZoneAction};
@@ -40,7 +41,7 @@ impl Web {
         };
         match path.strip_prefix("/api/v1/") {
             Some("request") if is_post => match parse(request.body()) {
-                Ok(body) => self.request(body, session.role, &session.user, fabric).into(),
+                Ok(body) => self.request(body, &session, peer, fabric).into(),
                 Err(response) => Reply::Whole(*response),
             },
             Some("decode") if is_post => decoded_frames(request.body()).into(),
@@ -78,22 +79,26 @@ impl Web {
     fn request(
         &self,
         mut request: control::Request,
-        role: Role,
-        user: &str,
+        session: &Session,
+        peer: &Peer,
         fabric: &mut dyn Fabric,
     ) -> Response<Bytes> {
         let needed = permission(&request);
-        if role < needed {
+        if session.role < needed {
             return forbidden(needed);
         }
         if needed > Role::View {
             // The kind only: a lab file may hold secrets.
             let kind = serde_json::to_value(&request).ok();
             let kind = kind.as_ref().and_then(|value| value.get("request")).and_then(|kind| kind.as_str());
-            tracing::info!(user, request = kind.unwrap_or_default(), "request of the page");
+            tracing::info!(user = session.user, request = kind.unwrap_or_default(), "request of the page");
         }
-        set_user(&mut request, user);
-        match fabric.ask(request) {
+        set_user(&mut request, &session.user);
+        let outcome = match request {
+            control::Request::Zone { switch, by, action } => zones::ask(session, peer, (switch, by, action), fabric),
+            request => fabric.ask(request),
+        };
+        match outcome {
             Ok(answer) => {
                 self.hub.wake();
                 json(status_of(&answer), &answer)
@@ -109,8 +114,11 @@ pub fn permission(request: &control::Request) -> Role {
     match request {
         R::Show { .. } | R::Events { .. } | R::Metrics => Role::View,
         R::Volume { action: VolumeAction::Show { .. } } => Role::View,
-        R::Zone { action: ZoneAction::Show | ZoneAction::Preview { .. }, .. } => Role::View,
-        R::Port { .. } | R::Switch { .. } | R::PortGroup { .. } | R::Zone { .. } => Role::Operate,
+        R::Zone { action, .. } => match action {
+            ZoneAction::Show | ZoneAction::Preview { .. } => Role::View,
+            _ => Role::Operate,
+        },
+        R::Port { .. } | R::Switch { .. } | R::PortGroup { .. } => Role::Operate,
         R::Inject { .. } | R::ClearInjections { .. } => Role::Operate,
         // Such requests write files of the machine, or read files that a lab names.
         R::Capture { .. } | R::Trace { .. } | R::Apply { .. } => Role::Administer,
@@ -125,9 +133,6 @@ fn set_user(request: &mut control::Request, user: &str) {
     if let R::Port { by, .. } | R::Switch { by, .. } | R::Zone { by, .. } = request {
         *by = Some(RequestUser { user: user.to_owned(), interface: PLACE.interface.to_owned() });
     }
-    if let R::Zone { action: ZoneAction::As { client, .. }, .. } = request {
-        (client.user, client.interface) = (user.to_owned(), PLACE.interface.to_owned());
-    }
 }
 
 fn decoded_frames(body: &[u8]) -> Response<Bytes> {
@@ -141,8 +146,9 @@ fn decoded_frames(body: &[u8]) -> Response<Bytes> {
 }
 
 fn show(table: &str, query: Option<&str>, fabric: &mut dyn Fabric) -> Response<Bytes> {
-    let Ok(table) = serde_json::from_value::<ShowTable>(json!(table)) else {
-        return failed(StatusCode::NOT_FOUND, "no such table");
+    let table = match serde_json::from_value::<ShowTable>(json!(table)) {
+        Ok(table) => table,
+        Err(error) => return failed(StatusCode::NOT_FOUND, &error.to_string()),
     };
     let switch = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("switch="));
     let switch = match switch.map(decoded) {
@@ -257,10 +263,6 @@ mod tests {
             let sent = serde_json::to_value(&request).unwrap();
             assert_eq!(sent["by"], json!({"user": "jane", "interface": "HTTP"}), "{text}");
         }
-        let text = r#"{"request":"zone","do":"as","client":{"session":"1","user":"eve"},"action":{"do":"commit"}}"#;
-        let mut request = serde_json::from_str(text).unwrap();
-        set_user(&mut request, "jane");
-        assert_eq!(serde_json::to_value(&request).unwrap()["client"]["user"], "jane");
     }
 
     #[test]
@@ -269,6 +271,7 @@ mod tests {
         assert_eq!(request(r#"{"request":"show","table":"ports"}"#), Role::View);
         assert_eq!(request(r#"{"request":"zone","do":"preview","edits":[]}"#), Role::View);
         assert_eq!(request(r#"{"request":"zone","do":"commit"}"#), Role::Operate);
+        assert_eq!(request(r#"{"request":"zone","do":"edit_and_commit","edits":[]}"#), Role::Operate);
         assert_eq!(request(r#"{"request":"port","port":"sw1:0","enabled":false}"#), Role::Operate);
         assert_eq!(request(r#"{"request":"capture","link":"a","file":"/etc/passwd"}"#), Role::Administer);
         assert_eq!(request(r#"{"request":"stop"}"#), Role::Administer);

@@ -32,7 +32,7 @@ impl Web {
     ) -> Result<Session, Refusal> {
         let users = match &self.settings.access {
             Access::Open if peer.local.ip().is_loopback() => {
-                return Ok(Session { user: "anybody".to_owned(), role: Role::Administer });
+                return Ok(Session { user: "anybody".to_owned(), role: Role::Administer, id: String::new() });
             }
             Access::Open => {
                 return Err(failed(StatusCode::FORBIDDEN, "without login, only loopback addresses are served").into());
@@ -44,7 +44,7 @@ impl Web {
         }
         match basic(request) {
             Some((user, password)) => match users.check_at(fabric, &PLACE, peer.address.ip(), &user, &password) {
-                Ok(role) => Ok(Session { user, role }),
+                Ok(role) => Ok(Session { user, role, id: String::new() }),
                 Err(reason) => Err(refusal(reason).into()),
             },
             None => {
@@ -86,7 +86,7 @@ impl Web {
             Ok(role) => role,
             Err(reason) => return refusal(reason),
         };
-        let Some(token) = self.sessions.open(Session { user: user.clone(), role }) else {
+        let Some(token) = self.sessions.open(Session { user: user.clone(), role, id: String::new() }) else {
             return failed(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open; log out of one");
         };
         tracing::info!(user, %role, from = %peer.address, "login");

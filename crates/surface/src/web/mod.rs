@@ -20,6 +20,7 @@ mod decode;
 mod guard;
 mod hub;
 mod login;
+mod zones;
 
 pub use api::permission;
 

@@ -458,16 +458,22 @@ fn a_body_that_names_a_peer_zone_twice_does_not_take_its_principals() {
         let principals: String = principals.iter().map(principal).collect();
         format!("<zone><zone-name>z</zone-name><member-entry>{principals}</member-entry></zone>")
     };
-    let mut delete = |zones: String| {
+    let mut send = |method: &str, zones: String| {
         let body = format!("<defined-configuration>{zones}</defined-configuration>");
         let response =
-            client.send_to(&mut Fake(peer_zone), "DELETE", path, &[("authorization", &token)], body.as_bytes());
+            client.send_to(&mut Fake(peer_zone), method, path, &[("authorization", &token)], body.as_bytes());
         (response.status().as_u16(), message(&response))
     };
+    let mut delete = |zones: String| send("DELETE", zones);
     let (status, why) = delete(zone(&[1, 2]));
     assert!(status == 400 && why.contains("lose its last principal"), "{status} {why}");
     let twice = (400, "the body names the zone z twice; name its members in one zone".to_owned());
     assert_eq!(delete(zone(&[1]) + &zone(&[2])), twice);
+    // A POST with the type of a plain zone cannot mean this one.
+    let typed = zone(&[1]).replace("</zone-name>", "</zone-name><zone-type>0</zone-type>");
+    let (status, why) = send("POST", typed.replace("principal-entry-name", "entry-name"));
+    assert!(status == 400 && why.contains("zone z is a peer zone"), "{status} {why}");
+    let mut delete = |zones: String| send("DELETE", zones);
     // The fabric of the test does not answer an edit with zones, so the edit has reached it.
     let (_, why) = delete(zone(&[1]));
     assert_eq!(why, "the fabric has answered without zones");

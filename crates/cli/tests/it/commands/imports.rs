@@ -195,6 +195,13 @@ fn the_undo_for_one_of_two_fabrics_keeps_zoning_on_with_the_names_of_its_switche
     bench.write("new.toml", &EXAMPLE.replace("\"esx:1\", \"array:1\"", "\"esx:1\", \"array:1\", \"1,7\""));
     let ran = bench.run("export zones new.toml --from old.toml --config PROD-2 --format fos -o change.txt");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // Earlier files are replaced on request only, the script and the one that undoes it.
+    let again = "export zones new.toml --from old.toml --config PROD-2 --format fos";
+    for output in ["-o change.txt", "-o other.txt --undo change.undo.txt"] {
+        let refused = bench.run(&format!("{again} {output}"));
+        assert!(refused.code == 2 && refused.stderr.contains("replace it with --force"), "{}", refused.stderr);
+        assert_eq!(bench.run(&format!("{again} {output} --force")).code, 0);
+    }
     let ran = bench.run("export zones new.toml --from old.toml --config PROD-2 --format nxos --vsan 20 -o nx.txt");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let files = ["change.txt", "change.undo.txt", "nx.txt", "nx.undo.txt"].map(|name| bench.read(name));

@@ -101,22 +101,28 @@ impl Managed {
     /// The same with a table of users with the role `administer`. The first is `admin`, which
     /// [`Managed::login`] uses.
     pub fn start_with_users(name: &str, port: u16, users: &[(&str, &str)]) -> Managed {
+        let users: Vec<_> = users.iter().map(|(user, password)| (*user, Role::Administer, *password)).collect();
+        Managed::start_with_roles(name, port, &users, &[])
+    }
+
+    /// The same with roles, and more options of `up`.
+    pub fn start_with_roles(name: &str, port: u16, users: &[(&str, Role, &str)], more: &[&str]) -> Managed {
         let lab = two_disks("[switch.\"sw{1..2}\"]\ndomain = 1\n", "sw1") + MORE;
         let address = own_address();
         let listen = format!("{address}:{port}");
         let mut table = Users::new().unwrap();
-        for (user, password) in users {
-            table.set(user, Role::Administer, password).unwrap();
+        for (user, role, password) in users {
+            table.set(user, *role, password).unwrap();
         }
         let instance = Instance::start_under(name, &lab, |lab, folder| {
             table.write(&folder.join("users")).unwrap();
             let mut command = Command::new(SANLOOM);
-            command.args(["up", lab, "--fos", &listen]);
+            command.args(["up", lab, "--fos", &listen]).args(more);
             command
         });
         instance.wait("the interface", |_| TcpStream::connect((&*address, port)).is_ok());
         instance.wait("three devices", |instance| instance.zones("sw1").ports.len() == 3);
-        Managed { instance, address, port, password: users[0].1.to_owned() }
+        Managed { instance, address, port, password: users[0].2.to_owned() }
     }
 
     /// Sends a request on a new connection: its line, its fields, and its body.

@@ -41,6 +41,8 @@ mod stalls;
 mod store;
 mod traces;
 #[cfg(feature = "surface")]
+mod transactions;
+#[cfg(feature = "surface")]
 mod users;
 mod zoned;
 mod zones;

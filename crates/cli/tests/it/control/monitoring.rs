@@ -1,6 +1,10 @@
 //! Monitoring of a running instance: metrics over HTTP, and LUNs.
 
 use crate::control::instance::Instance;
+#[cfg(feature = "surface")]
+use crate::control::zoned::two_disks;
+#[cfg(feature = "surface")]
+use crate::sanloom::SANLOOM;
 use sanloom_api::view::{Table, View};
 use sanloom_test_support::needs;
 use sanloom_test_support::process;
@@ -9,6 +13,8 @@ use sanloom_test_support::wait::{self, TIMEOUT};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+#[cfg(feature = "surface")]
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const LAB: &str = r#"metrics = "127.0.0.1:0"
@@ -111,6 +117,44 @@ fn metrics_are_read_over_tcp_and_the_control_socket() {
     fail("curl", &["--silent", "--fail", "--unix-socket", &socket, "http://localhost/"]);
     assert_eq!(instance.zones("sw1").ports.len(), 2, "it runs on");
     instance.stop();
+}
+
+/// Checks metrics as `promtool check metrics` does, and returns their text.
+#[cfg(feature = "surface")]
+#[track_caller]
+fn checked_by_promtool(instance: &Instance) -> String {
+    let socket = instance.path("control.sock");
+    let metrics = run("curl", &["--silent", "--fail", "--unix-socket", &socket, "http://localhost/metrics"]);
+    let mut promtool = Command::new("promtool");
+    let promtool = promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut promtool = promtool.stderr(Stdio::piped()).spawn().unwrap();
+    promtool.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}\n{metrics}");
+    metrics
+}
+
+#[cfg(feature = "surface")]
+#[needs("curl", "promtool")]
+#[test]
+fn promtool_finds_nothing_in_the_metrics_of_a_live_and_a_simulated_lab() {
+    let mut live = Instance::start("promtool-live", LAB);
+    checked_by_promtool(&live);
+    live.stop();
+    let lab = two_disks("[switch.sw1]\n", "sw1");
+    let mut simulated = Instance::start_under("promtool-simulated", &lab, |lab, _| {
+        let mut command = Command::new(SANLOOM);
+        command.args(["up", lab, "--simulated"]);
+        command
+    });
+    let metrics = checked_by_promtool(&simulated);
+    for name in ["sanloom_port_credit_wait_seconds_total{", "sanloom_port_credit_zero_seconds_total{"] {
+        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}"));
+        let (_, value) = line.rsplit_once(' ').unwrap();
+        assert_eq!(value.split_once('.').map(|(_, digits)| digits.len()), Some(9), "seconds: {line}");
+    }
+    simulated.stop();
 }
 
 #[test]

@@ -62,6 +62,41 @@ fn a_zone_edit_on_the_page_is_previewed_committed_and_undone() {
 
 #[needs("chromium")]
 #[test]
+fn an_alias_of_the_list_of_edits_is_a_member_of_a_later_edit() {
+    let (instance, url) = with_page("page-aliases", &two_disks("[switch.sw1]\n", "sw1"));
+    let mut browser = Browser::start("aliases");
+    browser.open(&format!("{url}?view=zones"));
+    browser.wait("document.body.innerText.includes('Configuration in force')");
+    for (kind, name, members) in
+        [("Create an alias", "a1", "1,1"), ("Rename an alias", "a1", "a2"), ("Create a zone", "za", "a2, 1,7")]
+    {
+        browser.eval(&format!(
+            "{{ const set = (id, value) => {{ const node = document.getElementById(id); node.value = value; \
+             node.dispatchEvent(new Event('change')); }}; set('edit-kind', '{kind}'); set('edit-name', '{name}'); \
+             set('edit-members', '{members}'); document.getElementById('add-edit').click(); 0 }}"
+        ));
+    }
+    let offered = "[...document.getElementById('zone-members').children].map((option) => option.value)";
+    assert_eq!(browser.eval(&format!("{offered}.includes('a2') && !{offered}.includes('a1')")), true);
+    browser.eval("document.getElementById('show-preview').click(); 0");
+    browser.wait("document.getElementById('commit').disabled === false");
+    browser.eval("document.getElementById('commit').click(); 0");
+    browser.wait("document.body.innerText.includes('in force in the whole fabric')");
+    let zones = instance.zones("sw1").committed;
+    assert_eq!(zones.aliases["a2"], ["1,1"]);
+    let members = serde_json::to_value(&zones.zones["za"].members).unwrap();
+    assert_eq!(members, serde_json::json!([{ "alias": "a2" }, "1,7"]));
+    // Numbers have four digits and a unit at most.
+    browser.eval(
+        "import('/page/dom.js').then((dom) => { window.shown = [1304.2, 999.7, 3.87, 3_870_400, 9_999.7, 12].map(dom.short) }); 0",
+    );
+    browser.wait("window.shown");
+    assert_eq!(browser.eval("window.shown.join(' ')"), "1304 1000 3.87 3870k 10.0k 12");
+    browser.no_complaints();
+}
+
+#[needs("chromium")]
+#[test]
 fn each_fabric_has_its_zones_on_the_page_and_peer_zones_are_created_there() {
     let lab = two_disks("[switch.\"sw{1..2}\"]\n", "sw1")
         + "[storage.disk3]\nlun_size = \"1MiB\"\n[[link]]\nfrom = \"disk3\"\nto = \"sw2\"\n";

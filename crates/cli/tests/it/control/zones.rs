@@ -171,10 +171,13 @@ fn a_transaction_belongs_to_its_client_and_ends_when_it_is_not_used() {
     // Without a request of its client, a transaction ends.
     assert_eq!(status_of(zones(&instance, &two, None, alias("c"))).transaction.unwrap().token, 2);
     instance.wait("the end of the transaction", |instance| instance.zones("sw1").transaction.is_none());
-    refused(zones(&instance, &two, None, ZoneAction::Commit), "no transaction is open at sw1");
+    let late = "no transaction is open at sw1: that of this client has ended, because it was not used for 1 s";
+    refused(zones(&instance, &two, None, ZoneAction::Commit), late);
+    refused(zones(&instance, &two, None, ZoneAction::Commit), "no transaction is open at sw1; begin one");
     // The administrator ends a transaction, and so does a change from another switch.
     assert_eq!(status_of(zones(&instance, &one, None, alias("d"))).transaction.unwrap().token, 3);
     instance.run("zone abort LAB --switch sw1").good();
+    refused(zones(&instance, &one, None, alias("e")), "because a user of the control socket has aborted it");
     assert_eq!(status_of(zones(&instance, &one, None, alias("e"))).transaction.unwrap().token, 4);
     instance.commit_alias(Some("sw2"), "f", vec!["1,2".to_owned()]).unwrap();
     assert_eq!(instance.zones("sw1").transaction, None);

@@ -23,6 +23,7 @@ use sanloom_scsi::volume::{Carried, Path};
 use sanloom_wire::FcId;
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::atomic::AtomicU64;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -38,6 +39,15 @@ impl Sheet {
         let family = Family::<Labels, Counter>::default();
         for (labels, value) in rows {
             family.get_or_create(&labels).inc_by(value);
+        }
+        self.registry.register(name, help, family);
+    }
+
+    /// Adds a counter of time in seconds; the rows have nanoseconds.
+    fn seconds(&mut self, name: &str, help: &str, rows: impl IntoIterator<Item = (Labels, u64)>) {
+        let family = Family::<Labels, Counter<f64, AtomicU64>>::default();
+        for (labels, ns) in rows {
+            family.get_or_create(&labels).inc_by(ns as f64 / 1e9);
         }
         self.registry.register(name, help, family);
     }
@@ -158,7 +168,10 @@ impl Metrics<'_> {
         for counter in PORT_COUNTERS {
             let value = |(labels, row): &(Labels, &PortRow)| Some((labels.clone(), (counter.of)(&row.errors)?));
             let values = labelled.iter().filter_map(value);
-            sheet.counter(&format!("port_{}", counter.name), counter.help, values);
+            match counter.is_time() {
+                true => sheet.seconds(&counter.metric(), counter.help, values),
+                false => sheet.counter(&counter.metric(), counter.help, values),
+            }
         }
         let queued = ports().map(|(labels, port)| (labels.clone(), port.egress.len() as i64));
         sheet.gauge("port_queued_frames", "Frames in the egress queue", queued);

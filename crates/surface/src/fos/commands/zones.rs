@@ -52,7 +52,7 @@ pub fn question(arguments: &[String], ask: Ask) -> Result<(String, Vec<Edit>, bo
 pub fn commit(room: &mut Room<'_>, edits: Vec<Edit>) -> Outcome {
     let text = match edits.first() {
         Some(Edit::Enable { config }) => {
-            let (_, database) = seen(room)?;
+            let (_, database) = zone_edits::based(room)?;
             if !database.configs.contains_key(config) {
                 return Err(Fault::missing(format!("error: \"{config}\" not found")));
             }
@@ -145,7 +145,7 @@ fn kind_of(database: &Database, name: &str) -> Option<Kind> {
 /// Creates an object that must not exist, or adds to one that must exist.
 fn create(room: &mut Room<'_>, words: &[String], kind: (&str, &str, &str, &str), new: bool) -> Outcome {
     check(words, kind)?;
-    let (_, database) = seen(room)?;
+    let (_, database) = zone_edits::based(room)?;
     let is_peer = kind == ZONE && words.first().is_some_and(|word| word == PEER_ZONE);
     let name = words.get(usize::from(is_peer)).map(String::as_str).unwrap_or_default();
     match (kind_of(&database, name), new) {
@@ -259,7 +259,7 @@ fn named(room: &mut Room<'_>, name: &str) -> Result<(Database, Kind), Fault> {
     if name.starts_with('-') {
         return Err(usage());
     }
-    let (_, database) = seen(room)?;
+    let (_, database) = zone_edits::based(room)?;
     let kind = kind_of(&database, name).ok_or_else(|| Fault::missing(format!("error: \"{name}\" not found")))?;
     Ok((database, kind))
 }

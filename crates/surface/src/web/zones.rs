@@ -1,0 +1,93 @@
+//! Zone requests of the page and of programs over HTTP: [`ask`]. A transaction belongs to the
+//! session of its client, whatever the client has sent.
+
+use super::login::PLACE;
+use crate::server::Peer;
+use crate::server::sessions::Session;
+use crate::server::users::Role;
+use crate::{Busy, Fabric};
+use sanloom_api::control::{Answer, ErrorKind, Request, RequestUser, ZoneAction, ZoneClient};
+
+/// Maximum length of the name of a program in characters.
+const MAX_APPLICATION: usize = 64;
+
+/// Passes a zone request to the fabric as one of the session. An administrator may abort the
+/// transaction of another client. Identifiers of sessions are not part of an answer.
+///
+/// # Errors
+/// The fabric is busy.
+pub(super) fn ask(
+    session: &Session,
+    peer: &Peer,
+    (switch, by, action): (Option<String>, Option<RequestUser>, ZoneAction),
+    fabric: &mut dyn Fabric,
+) -> Result<Answer, Busy> {
+    let aborts = session.role >= Role::Administer && is_abort(&action);
+    let action = of_session(session, peer, action);
+    let mut answer = fabric.ask(Request::Zone { switch: switch.clone(), by: by.clone(), action })?;
+    if aborts && matches!(&answer, Answer::Failed(error) if error.kind == ErrorKind::Transaction) {
+        answer = fabric.ask(Request::Zone { switch, by, action: ZoneAction::Abort })?;
+    }
+    if let Answer::Zones(status) = &mut answer
+        && let Some(owner) = status.transaction.as_mut().and_then(|open| open.owner.as_mut())
+    {
+        owner.session.clear();
+    }
+    Ok(answer)
+}
+
+fn is_abort(action: &ZoneAction) -> bool {
+    match action {
+        ZoneAction::As { action, .. } => **action == ZoneAction::Abort,
+        action => *action == ZoneAction::Abort,
+    }
+}
+
+/// The operation as one of the session. A session of the page has an identifier of its own; the
+/// requests of a user without a session have that of the user and the address.
+fn of_session(session: &Session, peer: &Peer, action: ZoneAction) -> ZoneAction {
+    let (checksum, application, action) = match action {
+        ZoneAction::As { client, checksum, action } => (checksum, client.application, action),
+        action => (None, String::new(), Box::new(action)),
+    };
+    let address = peer.address.ip().to_string();
+    let owner = match &*session.id {
+        "" => format!("HTTP user {} {address}", session.user),
+        id => format!("HTTP session {id}"),
+    };
+    let client = ZoneClient {
+        session: owner,
+        user: session.user.clone(),
+        role: session.role.word().to_owned(),
+        address,
+        interface: PLACE.interface.to_owned(),
+        application: application.chars().take(MAX_APPLICATION).collect(),
+        timeout_s: None,
+    };
+    ZoneAction::As { client, checksum, action }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer() -> Peer {
+        let address = "192.0.2.7:1000".parse().unwrap();
+        Peer { address, local: address, tls: false }
+    }
+
+    #[test]
+    fn a_client_cannot_choose_its_session_user_role_or_time_out() {
+        let text = r#"{"do":"as","checksum":"1","action":{"do":"commit"},"client":
+            {"session":"sw1/rest/2","user":"eve","role":"administer","interface":"REST","timeout_s":9}}"#;
+        for id in ["", "17"] {
+            let session = Session { user: "jane".to_owned(), role: Role::Operate, id: id.to_owned() };
+            let sent = of_session(&session, &peer(), serde_json::from_str(text).unwrap());
+            let ZoneAction::As { client, checksum, action } = sent else { panic!("{sent:?}") };
+            assert_eq!((checksum.as_deref(), *action), (Some("1"), ZoneAction::Commit));
+            let owner = if id.is_empty() { "HTTP user jane 192.0.2.7" } else { "HTTP session 17" };
+            assert_eq!((&*client.session, &*client.user, &*client.role), (owner, "jane", "operate"));
+            assert_eq!((&*client.interface, client.timeout_s), ("HTTP", None));
+        }
+    }
+}
