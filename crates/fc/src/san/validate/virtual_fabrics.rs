@@ -90,13 +90,8 @@ fn links(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// Checks that a zone belongs to an existing virtual fabric, and that its members can communicate
-/// there.
-fn zones(lab: &Lab, problems: &mut Problems) {
-    let ids: BTreeSet<u16> = (0..lab.switches.len() as u16).filter_map(|switch| lab.vf_id(switch)).collect();
-    if ids.is_empty() && lab.zone_fabrics.is_empty() {
-        return;
-    }
+/// Virtual fabrics in which ports match each zone member.
+fn fabrics_of_members(lab: &Lab) -> BTreeMap<ZoneMember, Vec<u16>> {
     let mut fabrics_of: BTreeMap<ZoneMember, Vec<u16>> = BTreeMap::new();
     for port in lab.attached_ports() {
         let Some(id) = lab.vf_id(port.switch) else { continue };
@@ -104,26 +99,62 @@ fn zones(lab: &Lab, problems: &mut Problems) {
             fabrics_of.entry(key).or_default().push(id);
         }
     }
+    fabrics_of
+}
+
+/// Advice about zones of a virtual fabric with members that are logged in at others only.
+pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
+    if lab.zone_fabrics.is_empty() {
+        return;
+    }
+    let fabrics_of = fabrics_of_members(lab);
+    for (index, zone) in lab.zoning.zones.iter().enumerate() {
+        let Some(id) = lab.zone_fabrics.get(&zone.name) else { continue };
+        for (members, key) in [(&zone.members, "members"), (&zone.principals, "principals")] {
+            let elsewhere = |member: &&ZoneMember| fabrics_of.get(*member).is_some_and(|ids| !ids.contains(id));
+            let Some(member) = members.iter().find(elsewhere) else { continue };
+            let other = fabrics_of[member].first().copied().unwrap_or_default();
+            problems.add(
+                ProblemKind::IdleZone,
+                Place::of(Section::Zone, index).key(key),
+                format!(
+                    "zone `{}` of virtual fabric {id} names `{member}`, which is in virtual fabric {other}, so it \
+                     matches nothing",
+                    zone.name
+                ),
+                format!("remove it from the zone, or link it to a switch of virtual fabric {id}"),
+            );
+        }
+    }
+}
+
+/// Checks that a zone belongs to an existing virtual fabric, and that the members of a zone without
+/// one can communicate.
+fn zones(lab: &Lab, problems: &mut Problems) {
+    let ids: BTreeSet<u16> = (0..lab.switches.len() as u16).filter_map(|switch| lab.vf_id(switch)).collect();
+    if ids.is_empty() && lab.zone_fabrics.is_empty() {
+        return;
+    }
+    let fabrics_of = fabrics_of_members(lab);
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let place = Place::of(Section::Zone, index);
-        let assigned = lab.zone_fabrics.get(&zone.name);
-        if let Some(id) = assigned.filter(|id| !ids.contains(id)) {
-            problems.add(
-                ProblemKind::UnknownFabric,
-                place.key("virtual_fabric"),
-                format!("zone `{}` belongs to virtual fabric {id}, but no switch does", zone.name),
-                "use the `id` of a `virtual_fabric` of a switch, or leave it out",
-            );
+        if let Some(id) = lab.zone_fabrics.get(&zone.name) {
+            if !ids.contains(id) {
+                problems.add(
+                    ProblemKind::UnknownFabric,
+                    place.key("virtual_fabric"),
+                    format!("zone `{}` belongs to virtual fabric {id}, but no switch does", zone.name),
+                    "use the `id` of a `virtual_fabric` of a switch, or leave it out",
+                );
+            }
+            // Members in other virtual fabrics match nothing, for which `advise` warns.
             continue;
         }
         let mut ports: BTreeMap<u16, usize> = BTreeMap::new();
         for id in zone.all_members().filter_map(|member| fabrics_of.get(member)).flatten() {
             *ports.entry(*id).or_insert(0) += 1;
         }
-        let with_one_member = match assigned {
-            Some(id) => (ports.get(id).copied().unwrap_or(0) < 2).then_some(*id),
-            None => ports.iter().find(|(_, count)| **count == 1).map(|(id, _)| *id),
-        };
+        let with_one_member = ports.iter().find(|(_, count)| **count == 1).map(|(id, _)| *id);
         if let Some(id) = with_one_member
             && let Some(other) = ports.keys().find(|other| **other != id)
         {
