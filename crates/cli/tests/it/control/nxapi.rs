@@ -23,7 +23,7 @@ const FOS: u16 = 18_080;
 const HTTP: u16 = 18_090;
 const SNMP: u16 = 18_161;
 
-fn start(name: &str) -> Managed {
+pub(super) fn start(name: &str) -> Managed {
     let listen = format!("ADDRESS:{HTTP}");
     Managed::start(name, Some(FOS), &["--nxapi", &listen])
 }
@@ -44,14 +44,14 @@ fn ins(lab: &Managed, kind: &str, input: &str) -> Value {
 }
 
 /// Text of a command.
-fn show(lab: &Managed, command: &str) -> String {
+pub(super) fn show(lab: &Managed, command: &str) -> String {
     let output = ins(lab, "cli_show_ascii", command);
     assert_eq!(output["code"], "200", "{output}");
     output["body"].as_str().unwrap().to_owned()
 }
 
 /// Changes that all succeed.
-fn configure(lab: &Managed, commands: &[&str]) -> Vec<Value> {
+pub(super) fn configure(lab: &Managed, commands: &[&str]) -> Vec<Value> {
     let outputs = ins(lab, "cli_conf", &commands.join(" ;"));
     let outputs = if outputs.is_array() { outputs.as_array().unwrap().clone() } else { vec![outputs] };
     assert!(outputs.iter().all(|output| output["code"] == "200") && outputs.len() == commands.len(), "{outputs:?}");
@@ -333,70 +333,6 @@ fn device_aliases_wait_for_their_commit_and_smart_zones_have_targets_and_initiat
     configure(&lab, &["device-alias abort"]);
     assert_eq!(show(&lab, "show device-alias pending"), "There are no pending changes\n");
     assert_eq!(lab.state(), state);
-    lab.instance.stop();
-}
-
-#[test]
-fn the_undo_of_a_change_of_roles_restores_the_zone_and_an_alias_changes_its_kind() {
-    let mut lab = start("nxapi-roles");
-    let [a, b, c] = ["10:01", "20:01", "30:01"].map(|end| format!("pwwn 50:25:a0:00:00:00:{end}"));
-    let member = |line: &str| format!("member {line}");
-    let grp = format!("device-alias name grp {a}");
-    configure(&lab, &["device-alias database", &grp, "device-alias commit", "zone name trio vsan 1"]);
-    let plain = ["zone name trio vsan 1", "member device-alias grp", &member(&b), &member(&c)];
-    configure(&lab, &plain);
-    let before = lab.state();
-    configure(
-        &lab,
-        &[
-            "zone smart-zoning enable vsan 1",
-            "zone name trio vsan 1",
-            "no member device-alias grp",
-            "member device-alias grp target",
-            &format!("no member {b}"),
-            &format!("member {b} init"),
-            &format!("no member {c}"),
-            &format!("member {c} init"),
-        ],
-    );
-    assert!(lab.state().iter().any(|line| line.starts_with("zone trio *grp;")), "{:?}", lab.state());
-    configure(
-        &lab,
-        &[
-            "zone name trio vsan 1",
-            &format!("no member {c} init"),
-            &member(&c),
-            "no member device-alias grp target",
-            "member device-alias grp",
-            &format!("no member {b} init"),
-            &member(&b),
-            "no zone smart-zoning enable vsan 1",
-        ],
-    );
-    let sorted = |lines: &std::collections::BTreeSet<String>| {
-        let parts =
-            |line: &String| line.split([';', ' ']).map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
-        lines.iter().map(parts).collect::<Vec<_>>()
-    };
-    assert_eq!(sorted(&lab.state()), sorted(&before));
-    // Explicit roles of both kinds stay roles, because a further target may follow.
-    configure(
-        &lab,
-        &[
-            "zone name pair vsan 1",
-            "zone smart-zoning enable vsan 1",
-            "zone name pair vsan 1",
-            &format!("member {b} both"),
-        ],
-    );
-    configure(&lab, &["zone name pair vsan 1", &format!("member {c} target"), &format!("no member {c} target")]);
-    assert!(show(&lab, "show zone name pair vsan 1").contains(" both\n"), "{}", show(&lab, "show zone vsan 1"));
-    // The alias gets a second member: a script of the exporter deletes it before it is an fcalias.
-    configure(&lab, &["no zone name pair vsan 1", "zone name trio vsan 1", &member(&a), "no member device-alias grp"]);
-    configure(&lab, &["device-alias database", "no device-alias name grp", "device-alias commit"]);
-    configure(&lab, &["fcalias name grp vsan 1", &member(&a), "member pwwn 50:25:a0:00:00:00:40:01"]);
-    configure(&lab, &["zone name trio vsan 1", "member fcalias grp", &format!("no member {a}")]);
-    assert!(lab.state().iter().any(|line| line.starts_with("zone trio") && line.contains("grp")), "{:?}", lab.state());
     lab.instance.stop();
 }
 

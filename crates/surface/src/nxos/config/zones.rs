@@ -41,7 +41,7 @@ impl Session<'_> {
         !zone.principals.is_empty()
             && within(&zone.members, &zone.principals)
             && within(&zone.principals, &zone.members)
-            && !self.nx.vsan(vsan).both_zones.contains(name)
+            && !self.nx.vsan(vsan).both.iter().any(|(zone, _)| zone == name)
     }
 
     /// Commits the transaction of a VSAN. On failure in the basic mode its changes are lost,
@@ -190,7 +190,10 @@ fn remove(session: &mut Session<'_>, values: &Values, kind: Kind, missing: &str)
     }
     session.nx.change(vsan, |settings| match kind {
         Kind::Alias => settings.fcaliases.remove(&name),
-        Kind::Zone => settings.both_zones.remove(&name),
+        Kind::Zone => {
+            settings.both.retain(|(zone, _)| *zone != name);
+            true
+        }
         Kind::Config => false,
     });
     session.edit(vsan, edits)?;
@@ -325,8 +328,8 @@ pub fn member(session: &mut Session<'_>, values: &Values) -> Outcome {
             let added = lists(&zone, &named, zoning.is_smart(session.nx.vsan(vsan).is_smart));
             if named.role == Some("both") {
                 session.nx.change(vsan, |settings| {
-                    if settings.both_zones.len() < MAX_EMPTY {
-                        settings.both_zones.insert(name.clone());
+                    if settings.both.len() < MAX_EMPTY {
+                        settings.both.insert((name.clone(), zoning.words(&named.member)));
                     }
                 });
             }
@@ -392,6 +395,8 @@ pub fn no_member(session: &mut Session<'_>, values: &Values) -> Outcome {
             if count == 0 {
                 return Err(missing());
             }
+            let words = (name.clone(), zoning.words(&member));
+            session.nx.change(vsan, |settings| settings.both.remove(&words));
             if count < zone.members.len() + zone.principals.len() {
                 let without = |list: &[Member]| list.iter().filter(|own| **own != member).cloned().collect();
                 let rest = Definition { members: without(&zone.members), principals: without(&zone.principals) };
@@ -582,7 +587,7 @@ pub fn clear(session: &mut Session<'_>, values: &Values) -> Outcome {
     session.edit(vsan, vec![Edit::ReplaceAll { defined: Defined { aliases, ..Defined::default() } }])?;
     session.nx.change(vsan, |settings| {
         [Kind::Zone, Kind::Config, Kind::Alias].into_iter().for_each(|kind| empty(settings, kind).clear());
-        settings.both_zones.clear();
+        settings.both.clear();
     });
     session.place = Place::Top;
     done()
