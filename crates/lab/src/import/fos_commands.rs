@@ -53,8 +53,8 @@ pub(super) fn show_default(reader: &mut Reader<'_>, default: ZoneDefault) {
     }
 }
 
-/// Applies the zoning commands of a line, such as `zonecreate "z", "a; b"; cfgsave`. `None`: another
-/// command. The fate is that of the first command that cannot be used.
+/// Applies the zoning commands of a line, such as `zonecreate "z", "a; b"; cfgsave`. `None`:
+/// another command. The fate is that of the first command that cannot be used.
 pub(super) fn command(reader: &mut Reader<'_>, line: &str) -> Option<Fate> {
     let mut fate = None;
     for command in commands(line) {

@@ -44,8 +44,8 @@ impl Zones {
         self.aliases.keys().chain(self.zones.keys()).chain(self.configs.keys()).cloned()
     }
 
-    /// Aliases of each port that has aliases of its own, the best name first: the one with most zones
-    /// in force, then with most zones, then the shortest.
+    /// Aliases of each port that has aliases of its own, the best name first: the one with most
+    /// zones in force, then with most zones, then the shortest.
     pub fn aliases_of_ports(&self) -> BTreeMap<u64, Vec<String>> {
         let in_force = self.effective.as_ref().and_then(|name| self.configs.get(name));
         let in_force: BTreeSet<&String> = in_force.into_iter().flat_map(|config| &config.members).collect();

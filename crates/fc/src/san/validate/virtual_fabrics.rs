@@ -5,6 +5,7 @@ use super::Problems;
 use super::fabric::node_name;
 use crate::config::{MAX_VF_ID, Node, VirtualFabric, ZoneMember};
 use crate::san::{Lab, Place, ProblemKind, Section};
+use sanloom_wire::Wwnn;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
@@ -102,16 +103,30 @@ fn fabrics_of_members(lab: &Lab) -> BTreeMap<ZoneMember, Vec<u16>> {
     fabrics_of
 }
 
-/// Advice about zones of a virtual fabric with members that are logged in at others only.
+/// Advice about zones of a virtual fabric with members that are logged in at others only. A node
+/// whose name stands for all its ports may have some of them in other fabrics.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     if lab.zone_fabrics.is_empty() {
         return;
     }
     let fabrics_of = fabrics_of_members(lab);
+    let mut nodes_of: BTreeMap<ZoneMember, BTreeSet<(u16, Wwnn)>> = BTreeMap::new();
+    for port in lab.attached_ports() {
+        let Some(id) = lab.vf_id(port.switch) else { continue };
+        for key in port.identity.keys() {
+            nodes_of.entry(key).or_default().insert((id, port.identity.node_name));
+        }
+    }
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let Some(id) = lab.zone_fabrics.get(&zone.name) else { continue };
+        let own: BTreeSet<(u16, Wwnn)> =
+            zone.all_members().filter_map(|member| nodes_of.get(member)).flatten().copied().collect();
         for (members, key) in [(&zone.members, "members"), (&zone.principals, "principals")] {
-            let elsewhere = |member: &&ZoneMember| fabrics_of.get(*member).is_some_and(|ids| !ids.contains(id));
+            let is_here = |node: &Wwnn| own.contains(&(*id, *node));
+            let elsewhere = |member: &&ZoneMember| {
+                fabrics_of.get(*member).is_some_and(|ids| !ids.contains(id))
+                    && nodes_of.get(*member).is_some_and(|nodes| !nodes.iter().any(|(_, node)| is_here(node)))
+            };
             let Some(member) = members.iter().find(elsewhere) else { continue };
             let other = fabrics_of[member].first().copied().unwrap_or_default();
             problems.add(
