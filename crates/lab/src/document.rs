@@ -399,7 +399,7 @@ pub(crate) fn bad_zone_name(problem: &ZoneProblem, origin: &Origin, sink: &mut S
         }
         ZoneProblem::BadName { name, .. } => (
             format!("`{}` cannot be a name", value::cut(name)),
-            "use up to 64 letters, digits, `-`, `_`, `$` and `^`, beginning with a letter".to_owned(),
+            "use up to 64 letters, digits, `-`, `_`, `$` and `^`, beginning with a letter or `_`".to_owned(),
         ),
         other => (other.to_string(), "choose another name".to_owned()),
     };

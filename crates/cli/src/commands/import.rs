@@ -74,6 +74,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         output::note(&note.to_string());
     }
     summary(&imported.account);
+    if imported.account.files.iter().all(|file| file.used == 0) {
+        return Err(Failure::usage(
+            "no file has a line that can be imported; give outputs such as switchshow and cfgshow, show running-config, \
+             or the JSON of the REST interface",
+        ));
+    }
     args.json.write(&account(&imported.account))?;
     match &args.output {
         Some(path) if !is_stdout(Some(path)) => output::written(file::write_text(path, &imported.lab))?,

@@ -75,7 +75,8 @@ impl ZoneLimits {
         }
     }
 
-    /// Checks a name: a letter followed by letters, digits and `$ - ^ _` (FC-GS, RFC 4936).
+    /// Checks a name: a letter followed by letters, digits and `$ - ^ _` (FC-GS, RFC 4936). The
+    /// first character may also be `_`, because switches have zones with such names.
     ///
     /// # Errors
     /// The first violated rule.
@@ -86,7 +87,8 @@ impl ZoneLimits {
             return Err(ZoneProblem::NameTooLong { kind, name: name.to_owned(), chars, max });
         }
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"$-^_".contains(&byte);
-        let good = name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic()) && name.bytes().all(inner);
+        let good = name.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+            && name.bytes().all(inner);
         if good { Ok(()) } else { Err(ZoneProblem::BadName { kind, name: name.to_owned() }) }
     }
 }

@@ -6,8 +6,8 @@ use super::limits::Limit;
 /// Error in a zone database or in an edit, described for the person who can correct it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
 pub enum ZoneProblem {
-    /// The name contains an invalid character or does not begin with a letter.
-    #[error("`{name}` cannot be the name of {}: a name starts with a letter; letters, digits and $ - ^ _ follow", kind.with_article())]
+    /// The name contains an invalid character or does not begin with a letter or `_`.
+    #[error("`{name}` cannot be the name of {}: a name starts with a letter or _; letters, digits and $ - ^ _ follow", kind.with_article())]
     BadName {
         /// Kind of the named object.
         kind: ObjectKind,

@@ -49,12 +49,25 @@ fn lists(database: &ZoneDatabase) -> Lists {
 struct Script {
     text: String,
     vsan: u16,
+    is_enhanced: bool,
 }
 
 impl Script {
     fn line(&mut self, line: impl std::fmt::Display) {
         // Writing to a string does not fail.
         let _ = writeln!(self.text, "{line}");
+    }
+
+    /// Writes changes of device aliases. In the enhanced mode the changes of zones before them are
+    /// committed, because an alias cannot be deleted while a pending zone has it.
+    fn device_aliases(&mut self, lines: &[String]) {
+        if self.is_enhanced && !self.text.is_empty() && !self.text.ends_with("device-alias commit\n") {
+            let vsan = self.vsan;
+            self.line(format_args!("zone commit vsan {vsan}"));
+        }
+        self.line("device-alias database");
+        lines.iter().for_each(|line| self.line(line));
+        self.line("device-alias commit");
     }
 
     /// Edits the members of an object, if there is an edit.
@@ -139,8 +152,67 @@ pub(super) fn commands(
     is_enhanced: bool,
     keeps_in_force: bool,
 ) -> String {
+    let mut script = Script { text: String::new(), vsan, is_enhanced };
+    match without_moved_aliases(before, after) {
+        Some(between) => {
+            changes(before, &between, &mut script);
+            changes(&between, after, &mut script);
+        }
+        None => changes(before, after, &mut script),
+    }
+    if before.default_zone != after.default_zone {
+        let no = if after.default_zone == ZoneDefault::Open { "" } else { "no " };
+        script.line(format_args!("{no}zone default-zone permit vsan {vsan}"));
+    }
+    if script.text.is_empty() && !effective_differs(before, after) {
+        return script.text;
+    }
+    match (enabled(after), enabled(before)) {
+        _ if keeps_in_force => {}
+        (Some(name), _) => script.line(format_args!("zoneset activate name {name} vsan {vsan}")),
+        (None, Some(name)) => script.line(format_args!("no zoneset activate name {name} vsan {vsan}")),
+        (None, None) => {}
+    }
+    if is_enhanced {
+        script.line(format_args!("zone commit vsan {vsan}"));
+    }
+    format!("configure terminal\n{}end\ncopy running-config startup-config\n", script.text)
+}
+
+/// A step between two databases, if an alias changes from a device alias to an fcalias or back: its
+/// zones have its members, and the alias does not exist. A switch that keeps both kinds in one name
+/// space accepts the second kind only after the first is gone.
+fn without_moved_aliases(before: &ZoneDatabase, after: &ZoneDatabase) -> Option<ZoneDatabase> {
+    let new = &after.defined.aliases;
+    let is_moved =
+        |name: &String, members: &AliasMembers| new.get(name).is_some_and(|new| is_device(new) != is_device(members));
+    let old = before.defined.aliases.iter().filter(|(name, members)| is_moved(name, members));
+    let moved: BTreeMap<String, AliasMembers> = old.map(|(name, members)| (name.clone(), members.clone())).collect();
+    if moved.is_empty() {
+        return None;
+    }
+    let mut defined = (*before.defined).clone();
+    defined.aliases.retain(|name, _| !moved.contains_key(name));
+    for zone in defined.zones.values_mut() {
+        for list in [&mut zone.members, &mut zone.principals] {
+            let members = |member: MemberRef| match &member {
+                MemberRef::Alias(name) if moved.contains_key(name) => {
+                    moved[name].iter().map(|own| MemberRef::Member(*own)).collect()
+                }
+                _ => vec![member],
+            };
+            *list = std::mem::take(list).into_iter().flat_map(members).collect();
+            let mut seen = BTreeSet::new();
+            list.retain(|member| seen.insert(member.to_string()));
+        }
+    }
+    Some(ZoneDatabase { defined: Arc::new(defined), ..before.clone() })
+}
+
+/// Writes the changes of aliases, zones and zone sets.
+fn changes(before: &ZoneDatabase, after: &ZoneDatabase, script: &mut Script) {
+    let vsan = script.vsan;
     let (from, to) = (lists(before), lists(after));
-    let mut script = Script { text: String::new(), vsan };
     // The configuration in force may be another one than that of the part.
     let smart = |database: &ZoneDatabase| {
         let in_force = database.effective.iter().flat_map(|effective| &effective.zones);
@@ -148,7 +220,7 @@ pub(super) fn commands(
         database.defined.zones.values().any(|zone| !zone.principals.is_empty()) || in_force.any(|is_peer| is_peer)
     };
     let (old, new) = (aliases(before, &from), aliases(after, &to));
-    device_aliases(&old, &new, &mut script);
+    device_aliases(&old, &new, script);
     for (name, (_, members)) in new.iter().filter(|(_, (device, _))| !device) {
         let known = old.get(name).filter(|(device, _)| !device).map_or(&[][..], |(_, members)| members);
         script.edit("fcalias", name, &missing(members, known), &missing(known, members));
@@ -200,30 +272,11 @@ pub(super) fn commands(
         .map(|(n, _)| n)
         .collect();
     if !gone.is_empty() {
-        script.line("device-alias database");
-        gone.iter().for_each(|name| script.line(format_args!("  no device-alias name {name}")));
-        script.line("device-alias commit");
+        script.device_aliases(&gone.iter().map(|name| format!("  no device-alias name {name}")).collect::<Vec<_>>());
     }
     if smart(before) && !smart(after) {
         script.line(format_args!("no zone smart-zoning enable vsan {vsan}"));
     }
-    if before.default_zone != after.default_zone {
-        let no = if after.default_zone == ZoneDefault::Open { "" } else { "no " };
-        script.line(format_args!("{no}zone default-zone permit vsan {vsan}"));
-    }
-    if script.text.is_empty() && !effective_differs(before, after) {
-        return script.text;
-    }
-    match (enabled(after), enabled(before)) {
-        _ if keeps_in_force => {}
-        (Some(name), _) => script.line(format_args!("zoneset activate name {name} vsan {vsan}")),
-        (None, Some(name)) => script.line(format_args!("no zoneset activate name {name} vsan {vsan}")),
-        (None, None) => {}
-    }
-    if is_enhanced {
-        script.line(format_args!("zone commit vsan {vsan}"));
-    }
-    format!("configure terminal\n{}end\ncopy running-config startup-config\n", script.text)
 }
 
 /// Writes the device aliases that are new or stand for another port.
@@ -240,8 +293,6 @@ fn device_aliases(old: &Aliases<'_>, new: &Aliases<'_>, script: &mut Script) {
         lines.extend(members.iter().map(|member| format!("  device-alias name {name} {member}")));
     }
     if !lines.is_empty() {
-        script.line("device-alias database");
-        lines.iter().for_each(|line| script.line(line));
-        script.line("device-alias commit");
+        script.device_aliases(&lines);
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Sighting {
 pub(super) struct Interface {
     pub at: At,
     pub gfc: Option<u32>,
+    /// Speed that the configuration sets, in Gbit/s; of each member of a port-channel.
+    pub set_gfc: Option<u32>,
     pub channel: Option<String>,
     pub vsan: Option<u16>,
 }
@@ -164,6 +166,14 @@ impl Kind {
             Kind::Config => "configuration",
         }
     }
+
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Kind::Alias => "an alias",
+            Kind::Zone => "a zone",
+            Kind::Config => "a configuration",
+        }
+    }
 }
 
 impl Objects {
@@ -211,6 +221,8 @@ pub(super) struct Facts {
     pub logins: Vec<Login>,
     pub entries: Vec<Entry>,
     pub trunks: Vec<Trunk>,
+    /// Trunks of REST documents that do not name their switch, one list for each file.
+    pub loose_trunks: Vec<Vec<Trunk>>,
     pub members: Vec<Member>,
     pub zones: Vec<ZoneBase>,
     /// Domains that the configuration of a switch fixes, by sighting and VSAN (NX-OS).

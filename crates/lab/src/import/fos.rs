@@ -119,11 +119,24 @@ pub(super) fn switch_line(reader: &mut Reader<'_>, text: &str) -> Fate {
                     "import the switch that it is connected to, which lists the hosts behind it",
                 );
             }
+            "LS Attributes" if is_logical(value) => {
+                return Fate::bad(
+                    "is a logical switch; the lab has it as a switch of its own",
+                    "add `virtual_fabric` by hand if the lab has several logical switches of one chassis",
+                );
+            }
             _ if HEAD.contains(&key) => return Fate::Ignored("state and settings of switches"),
             _ => return Fate::Unknown,
         }
     }
     port_row(reader, text)
+}
+
+/// True for `[FID: 10, Base Switch: No, Default Switch: No, …]`: a logical switch that somebody has
+/// made.
+fn is_logical(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    value.contains("fid:") && !value.contains("default switch: yes")
 }
 
 fn port_row(reader: &mut Reader<'_>, text: &str) -> Fate {

@@ -53,8 +53,50 @@ pub(super) fn show_default(reader: &mut Reader<'_>, default: ZoneDefault) {
     }
 }
 
-/// Applies a zoning command, such as `zonecreate "z", "a; b"`. `None`: another command.
-pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
+/// Applies the zoning commands of a line, such as `zonecreate "z", "a; b"; cfgsave`. `None`:
+/// another command. The fate is that of the first command that cannot be used.
+pub(super) fn command(reader: &mut Reader<'_>, line: &str) -> Option<Fate> {
+    let mut fate = None;
+    for command in commands(line) {
+        let own = one(reader, command);
+        let own = if fate.is_some() { own.or_else(|| Some(unknown())) } else { own };
+        if fate.is_none() || fate == Some(Fate::Used) {
+            fate = own;
+        }
+        if fate.is_none() {
+            break;
+        }
+    }
+    fate
+}
+
+/// Parts a line at semicolons outside quotes that a zoning command follows. Other semicolons part
+/// members.
+fn commands(line: &str) -> Vec<&str> {
+    let begins = |rest: &str| {
+        let word = rest.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
+        let changes = ["ali", "zone", "cfg"].iter().filter_map(|kind| word.strip_prefix(kind));
+        let mut changes = changes.filter(|action| ["create", "add", "remove", "delete"].contains(action));
+        let others = ["cfgsave", "cfgenable", "cfgdisable", "cfgclear", "cfgtransabort", "defzone"];
+        OBJECT_COMMANDS.contains(&&*word) || others.contains(&&*word) || changes.next().is_some()
+    };
+    let (mut parts, mut start, mut is_quoted) = (Vec::new(), 0, false);
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b';' if !is_quoted && begins(&line[at + 1..]) => {
+                parts.push(line[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(line[start..].trim());
+    parts
+}
+
+/// Applies one zoning command.
+fn one(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
     let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let lower = word.to_ascii_lowercase();
     let at = reader.at();

@@ -40,6 +40,8 @@ pub(super) struct Reader<'f> {
     pub facts: &'f mut Facts,
     pub file: u32,
     pub line: u32,
+    /// White space before the present line, in characters.
+    pub indent: usize,
     /// Sighting that the present output belongs to.
     pub seen: usize,
     pub section: Section,
@@ -131,6 +133,7 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
         facts,
         file,
         line: 0,
+        indent: 0,
         seen,
         section: Section::None,
         columns: fos::Columns::default(),
@@ -147,6 +150,7 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
     for raw in text.lines() {
         reader.line += 1;
         let clean = clean(raw);
+        reader.indent = clean.chars().take_while(|c| c.is_whitespace()).count();
         let fate = fate(&mut reader, &clean);
         if let Some(what) = reader.begun.take() {
             ledger.contains(what);
@@ -210,6 +214,14 @@ fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
         };
     }
     fos_transaction::output(reader);
+    // `"switchshow" on FID 10:` of fosexec.
+    if let Some((quoted, rest)) = text.strip_prefix('"').and_then(|rest| rest.split_once('"'))
+        && rest.trim_start().starts_with("on FID ")
+        && rest.ends_with(':')
+        && let Some(fate) = command(reader, quoted)
+    {
+        return fate;
+    }
     // `/fabos/cliexec/switchshow :` of supportshow, and "`show flogi database`" of tech-support.
     let bare = text.trim_matches('`').trim_end_matches(':').trim().trim_matches('-').trim();
     let bare = bare.rsplit_once('/').map_or(bare, |(_, last)| if bare.starts_with('/') { last } else { bare });

@@ -14,6 +14,7 @@ mod fos_transaction;
 mod fos_zones;
 mod json;
 mod lines;
+mod listed;
 mod nodes;
 mod nxos;
 mod nxos_config;
@@ -91,14 +92,23 @@ fn merge(sources: &[Source], choices: &Choices) -> (String, Account) {
             false if is_xml => report::xml(&source.text, ledger, &mut account.notes),
             false => lines::read(file as u32, &source.text, ledger, &mut facts, &mut account.notes),
         };
+        if read.used == 0 && read.reported == 0 && !source.text.trim().is_empty() {
+            let reason = "has no line that the importer can use";
+            let remedy = "give outputs such as switchshow and cfgshow, show running-config, or the JSON of REST";
+            let place = Place { file: source.name.clone(), line: 1, last: 1 };
+            let (text, reason, remedy) = (source.name.clone(), reason.to_owned(), remedy.to_owned());
+            account.notes.push(Note { kind: NoteKind::Unplaced, places: vec![place], text, reason, remedy });
+        }
         account.files.push(read);
     }
     let notes = &mut account.notes;
+    rest::place_trunks(&mut facts, notes);
     let mut plan = plan::plan(&facts, choices, notes);
     let zones = zones::merge(&facts, &plan, notes);
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     nodes::name(&facts, &mut plan, &zones, choices, notes);
-    let lab = write::lab(&names, &plan, &zones, notes);
+    let (lab, written) = write::lab(&names, &plan, &zones, notes);
+    listed::report(&facts, &plan, &written, notes);
     (lab, account)
 }
 

@@ -40,7 +40,10 @@ enum Group {
 /// Fills `plan.nodes`.
 pub(super) fn name(facts: &Facts, plan: &mut Plan, zones: &Zones, choices: &Choices, notes: &mut Vec<Note>) {
     let virtual_on = carriers(facts, plan, notes);
-    let aliases = zones.alias_of_ports();
+    let of_ports = zones.aliases_of_ports();
+    let aliases: BTreeMap<u64, String> =
+        of_ports.iter().filter_map(|(port, aliases)| Some((*port, aliases.first()?.clone()))).collect();
+    several(facts, plan, &of_ports, notes);
     let on = |carried: &Carried| if let Carried::On(carrier) = carried { Some(*carrier) } else { None };
     let carriers: BTreeSet<usize> = virtual_on.values().filter_map(on).collect();
     let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
@@ -99,6 +102,19 @@ pub(super) fn name(facts: &Facts, plan: &mut Plan, zones: &Zones, choices: &Choi
         }
     }
     weak(facts, plan, notes);
+}
+
+/// Reports ports with several aliases, of which one names the node.
+fn several(facts: &Facts, plan: &Plan, aliases: &BTreeMap<u64, Vec<String>>, notes: &mut Vec<Note>) {
+    for device in &plan.devices {
+        let Some([first, others @ ..]) = aliases.get(&device.wwpn).map(Vec::as_slice) else { continue };
+        if !others.is_empty() {
+            let text = Wwpn(device.wwpn).to_string();
+            let reason = format!("has the aliases {first}, {}; its node is named after {first}", others.join(", "));
+            let remedy = "choose another name with --node NAME=WWPN";
+            note(facts, notes, NoteKind::Decision, &[device.at], text, reason, remedy);
+        }
+    }
 }
 
 /// Reports roles that were decided by weak signs.

@@ -241,6 +241,13 @@ pub(super) fn zone_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let words: Vec<&str> = text.split_whitespace().collect();
     if let Some((kind, name, vsan)) = nxos_config::header(&words) {
         reader.nx.active = active;
+        if kind == Kind::Alias
+            && let Some(zone) = zone_around(reader, vsan)
+        {
+            return nested_alias(reader, &words, name, vsan, &zone);
+        }
+        reader.nx.nested = None;
+        reader.nx.zone = (kind == Kind::Zone).then(|| (reader.indent, vsan, name.to_owned()));
         if kind == Kind::Config {
             let at = reader.at();
             reader.nx.set = Some((vsan, name.to_owned()));
@@ -262,7 +269,7 @@ pub(super) fn zone_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     }
     if !words.first().is_some_and(|word| nxos_config::begins_member(word)) {
         // An object of another kind, whose members are not those of the object before it.
-        reader.nx.object = None;
+        (reader.nx.object, reader.nx.zone, reader.nx.nested) = (None, None, None);
         return match words.first() {
             Some(&"ivr") => nxos_config::inter_vsan(reader),
             _ => Fate::Unknown,
@@ -279,7 +286,31 @@ pub(super) fn zone_line(reader: &mut Reader<'_>, text: &str) -> Fate {
             base.enabled = set.and_then(|(_, name)| Some((name.clone(), base.active.configs.get(&name)?.at)));
         }
     }
+    if reader.nx.nested.is_some_and(|alias| reader.indent <= alias) {
+        reader.nx.nested = None;
+        reader.nx.object = reader.nx.zone.clone().map(|(_, vsan, zone)| (Kind::Zone, vsan, zone));
+    }
     nxos_config::member(reader, &words, true)
+}
+
+/// The zone that an alias is listed in: the present one, if the alias is indented deeper.
+fn zone_around(reader: &Reader<'_>, vsan: u16) -> Option<String> {
+    let (indent, of, name) = reader.nx.zone.as_ref()?;
+    (reader.indent > *indent && *of == vsan).then(|| name.clone())
+}
+
+/// Reads `fcalias name NAME vsan N [ROLE]` within a zone: a member of the zone, before the members
+/// of the alias.
+fn nested_alias(reader: &mut Reader<'_>, words: &[&str], name: &str, vsan: u16, zone: &str) -> Fate {
+    let mut member = vec!["fcalias", name];
+    member.extend(words.get(5..).into_iter().flatten());
+    reader.nx.object = Some((Kind::Zone, vsan, zone.to_owned()));
+    let fate = nxos_config::member(reader, &member, true);
+    if fate != Fate::Used {
+        return fate;
+    }
+    reader.nx.nested = Some(reader.indent);
+    nxos_config::define(reader, Kind::Alias, name, vsan)
 }
 
 /// A line of `show zone status`.

@@ -13,6 +13,10 @@ pub(super) struct Cursor {
     pub object: Option<(Kind, u16, String)>,
     /// Zone set of `show zoneset` that the zones belong to.
     pub set: Option<(u16, String)>,
+    /// Zone of `show zone` that the lines belong to: indentation, VSAN and name.
+    pub zone: Option<(usize, u16, String)>,
+    /// Indentation of an alias that is listed within its zone.
+    pub nested: Option<usize>,
     interfaces: Vec<String>,
     in_interface: bool,
     /// In the management interface.
@@ -492,6 +496,7 @@ fn interface_line(reader: &mut Reader<'_>, words: &[&str]) -> Fate {
     for name in reader.nx.interfaces.clone() {
         let interface = reader.sighting().interfaces.entry(name).or_default();
         interface.gfc = gfc.or(interface.gfc);
+        interface.set_gfc = gfc.or(interface.set_gfc);
         interface.channel = channel.clone().or(interface.channel.take());
     }
     Fate::Used

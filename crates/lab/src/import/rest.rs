@@ -83,6 +83,34 @@ impl Leaves {
     }
 }
 
+/// Gives trunks of documents that do not name their switch to the switch of another document: the
+/// only one with links from the same ports to the same neighbours.
+pub(super) fn place_trunks(facts: &mut Facts, notes: &mut Vec<Note>) {
+    for mut loose in std::mem::take(&mut facts.loose_trunks) {
+        let same = |seen: usize, trunk: &Trunk| {
+            facts.trunks.iter().any(|other| {
+                other.seen == seen
+                    && other.port == trunk.port
+                    && other.peer_wwn.map(tail).zip(trunk.peer_wwn.map(tail)).is_some_and(|(a, b)| a == b)
+            })
+        };
+        let all: BTreeSet<usize> = facts.trunks.iter().map(|trunk| trunk.seen).collect();
+        let fit: Vec<usize> = all.into_iter().filter(|seen| loose.iter().all(|trunk| same(*seen, trunk))).collect();
+        match (&fit[..], loose.first()) {
+            (_, None) => {}
+            ([seen], _) => {
+                loose.iter_mut().for_each(|trunk| trunk.seen = *seen);
+                facts.trunks.append(&mut loose);
+            }
+            (_, Some(first)) => {
+                let reason = "are of a switch that the document does not name, and that no other document fits";
+                let remedy = "put the answer into one file behind that of fibrechannel-switch of the same switch";
+                super::note(facts, notes, super::NoteKind::Unplaced, &[first.at], "trunks", reason, remedy);
+            }
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Switches,
@@ -124,6 +152,10 @@ impl Reader<'_> {
             ("fibrechannel-name-server", Pass::Others) => {
                 has("fibrechannel-name-server");
                 value.items().for_each(|item| self.entry(item));
+            }
+            ("trunk", Pass::Others) => {
+                has("trunk");
+                self.trunks(value);
             }
             ("defined-configuration", Pass::Others) => {
                 has("defined-configuration");
@@ -267,6 +299,46 @@ impl Reader<'_> {
             Some(_) => {}
         }
         self.facts.ports.push(row);
+    }
+
+    /// Reads the list `trunk`: the ports of each group belong together.
+    fn trunks(&mut self, list: &Value) {
+        let seen = self.home.unwrap_or(self.seen);
+        let mut masters: BTreeMap<u32, u16> = BTreeMap::new();
+        for item in list.items() {
+            if let (Some(group), Some(port), Some("true")) =
+                (item.number("group"), item.number("source-port"), item.text("master"))
+            {
+                masters.entry(group).or_insert(port);
+            }
+        }
+        let mut found = Vec::new();
+        for item in list.items() {
+            let (Some(group), Some(number)) = (item.number::<u32>("group"), item.number::<u16>("source-port")) else {
+                self.refuse(item, "is a port of a trunk without group or port", "repeat the request");
+                continue;
+            };
+            let name = item.text("neighbor-switch-name").filter(|name| !name.is_empty());
+            found.push(Trunk {
+                at: self.at(item),
+                seen,
+                vsan: None,
+                port: PortRef::Number(number),
+                peer_port: item.number("destination-port").map(PortRef::Number),
+                peer_wwn: item.text("neighbor-wwn").and_then(wwn),
+                peer_name: name.map(str::to_owned),
+                peer_address: None,
+                peer_domain: item.number("neighbor-domain-id").filter(|domain| (1..=239).contains(domain)),
+                gfc: None,
+                master: masters.get(&group).copied().filter(|master| *master != number),
+                width: 1,
+            });
+        }
+        let own = &self.facts.sightings[seen];
+        match own.wwn.is_some() || own.name.is_some() {
+            true => self.facts.trunks.extend(found),
+            false => self.facts.loose_trunks.push(found),
+        }
     }
 
     fn entry(&mut self, value: &Value) {

@@ -12,20 +12,20 @@ use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Returns the text of the lab file.
-pub(super) fn lab(sources: &[&str], plan: &Plan, zones: &Zones, notes: &mut Vec<Note>) -> String {
+/// Returns the text of the lab file, and the switches of the plan that it has.
+pub(super) fn lab(sources: &[&str], plan: &Plan, zones: &Zones, notes: &mut Vec<Note>) -> (String, BTreeSet<usize>) {
     let mut writer = Writer { plan, text: String::new(), taken: BTreeMap::new(), open: BTreeMap::new() };
     writer.reserve();
     writer.head(sources);
     let links = writer.links();
     let isls = writer.isls(notes);
     let shared = same_ethernet(plan, notes);
-    writer.switches(&shared);
+    let written = writer.switches(&shared);
     writer.nodes();
     writer.text.push_str(&links);
     writer.text.push_str(&isls);
     writer.zones(zones);
-    writer.text
+    (writer.text, written)
 }
 
 /// Adds workloads, if the lab is valid, and reports what is wrong with it otherwise. Returns the
@@ -136,15 +136,18 @@ impl Writer<'_> {
         }
     }
 
-    fn switches(&mut self, nameless: &BTreeSet<usize>) {
+    /// Writes the switches that have ports or an output of their own, and returns them.
+    fn switches(&mut self, nameless: &BTreeSet<usize>) -> BTreeSet<usize> {
         let plan = self.plan;
+        let mut written = BTreeSet::new();
         let linked: BTreeSet<usize> = self.taken.values().chain(self.open.keys()).copied().collect();
         for (index, switch) in plan.switches.iter().enumerate() {
             let chassis = &plan.chassis[switch.chassis];
-            // A switch that others only list has no place in the lab.
+            // A switch that others only list has no place in the lab; `listed` reports it.
             if !linked.contains(&index) && !chassis.is_seen {
                 continue;
             }
+            written.insert(index);
             self.line(format!("[switch.{}]", switch.name));
             if let Some(domain) = plan.domain(index) {
                 self.line(format!("domain = {domain}"));
@@ -179,6 +182,7 @@ impl Writer<'_> {
             }
             self.line("");
         }
+        written
     }
 
     fn nodes(&mut self) {

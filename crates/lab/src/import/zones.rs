@@ -44,15 +44,30 @@ impl Zones {
         self.aliases.keys().chain(self.zones.keys()).chain(self.configs.keys()).cloned()
     }
 
-    /// Alias of each port that has an alias of its own.
-    pub fn alias_of_ports(&self) -> BTreeMap<u64, String> {
-        let mut found = BTreeMap::new();
+    /// Aliases of each port that has aliases of its own, the best name first: the one with most
+    /// zones in force, then with most zones, then the shortest.
+    pub fn aliases_of_ports(&self) -> BTreeMap<u64, Vec<String>> {
+        let in_force = self.effective.as_ref().and_then(|name| self.configs.get(name));
+        let in_force: BTreeSet<&String> = in_force.into_iter().flat_map(|config| &config.members).collect();
+        let mut uses: BTreeMap<&String, [u32; 2]> = BTreeMap::new();
+        for (name, zone) in &self.zones {
+            for member in zone.members.iter().chain(&zone.principals) {
+                let uses = uses.entry(member).or_default();
+                uses[0] += u32::from(in_force.contains(name));
+                uses[1] += 1;
+            }
+        }
+        let mut found: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for (alias, output) in &self.aliases {
             if let [member] = &output.members[..]
                 && let Some(name) = wwn(member)
             {
-                found.entry(name).or_insert_with(|| alias.clone());
+                found.entry(name).or_default().push(alias.clone());
             }
+        }
+        for aliases in found.values_mut() {
+            let uses = |alias: &String| uses.get(alias).copied().unwrap_or_default();
+            aliases.sort_by_key(|alias| (std::cmp::Reverse(uses(alias)), alias.len()));
         }
         found
     }
@@ -130,7 +145,11 @@ fn collect(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Vec<Fabric> {
                 }
                 all
             };
-            let (defined, active) = (split(&base.defined), split(&base.active));
+            let defined = split(&base.defined);
+            let mut active = split(&base.active);
+            if kind == Kind::Zone {
+                active.values_mut().for_each(|zone| expand(zone, &base.active.aliases));
+            }
             join(facts, fabric.defined.of_mut(kind), &defined, kind, smart, notes);
             join(facts, fabric.active.of_mut(kind), &active, kind, smart, notes);
         }
@@ -211,7 +230,8 @@ fn join(
             None => _ = into.insert(name.clone(), object),
             Some(first) if same(first, &object) => {}
             Some(first) => {
-                let reason = format!("is a {} with other members in another output; the first is kept", kind.noun());
+                let reason =
+                    format!("is {} with other members in another output; the first is kept", kind.with_article());
                 let remedy = "import outputs of one point in time";
                 note(facts, notes, NoteKind::Conflict, &[first.at, object.at], name.clone(), reason, remedy);
             }
@@ -242,6 +262,17 @@ fn normal(mut object: Object, kind: Kind, smart: Option<bool>) -> Object {
 fn same(a: &Object, b: &Object) -> bool {
     let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
     set(&a.members) == set(&b.members) && set(&a.principals) == set(&b.principals)
+}
+
+/// Replaces members of a zone in force that name aliases of the same output.
+fn expand(zone: &mut Object, aliases: &BTreeMap<String, Object>) {
+    for list in [&mut zone.members, &mut zone.principals, &mut zone.both] {
+        let ports = |member: String| match aliases.get(&member) {
+            Some(alias) => alias.both.iter().chain(&alias.members).cloned().collect(),
+            None => vec![member],
+        };
+        *list = std::mem::take(list).into_iter().flat_map(ports).collect();
+    }
 }
 
 /// A zone with its aliases replaced by their members.
@@ -440,7 +471,7 @@ impl Merger<'_> {
         if ZoneLimits::default().check_name(of, name).is_err() {
             let fit = |c: char| if c.is_ascii_alphanumeric() || "$-^_".contains(c) { c } else { '_' };
             wanted = name.chars().map(fit).take(56).collect();
-            if !wanted.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            if !wanted.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
                 wanted.insert_str(0, "z_");
             }
         }
@@ -450,14 +481,14 @@ impl Merger<'_> {
             }
             let mut taken: BTreeSet<String> = self.taken.keys().cloned().collect();
             let new = unique(&wanted, &mut taken);
-            let reason = format!("is a name that a {} has already; it is `{new}` in the lab", other.noun());
+            let reason = format!("is a name that {} has already; it is `{new}` in the lab", other.with_article());
             let remedy = "a lab has one name space for all fabrics";
             note(self.facts, self.notes, NoteKind::Decision, &[at, first], name, reason, remedy);
             wanted = new;
         } else if wanted != name || kind == Kind::Alias && self.used.contains(&wanted) {
             let mut taken: BTreeSet<String> = self.taken.keys().cloned().chain(self.used.iter().cloned()).collect();
             let new = unique(&wanted, &mut taken);
-            let reason = format!("cannot be the name of a {} here; it is `{new}` in the lab", kind.noun());
+            let reason = format!("cannot be the name of {} here; it is `{new}` in the lab", kind.with_article());
             note(self.facts, self.notes, NoteKind::Decision, &[at], name, reason, "");
             wanted = new;
         }

@@ -135,7 +135,7 @@ pub(super) const ZONE: SectionDef = SectionDef {
             path: "name",
             kind: Kind::Pattern,
             fallback: Fallback::Required,
-            meaning: "Name of the zone, or a range of names: a letter, then letters, digits and `$`, `-`, `^`, `_`, at most 64.",
+            meaning: "Name of the zone, or a range of names: a letter or `_`, then letters, digits and `$`, `-`, `^`, `_`, at most 64.",
             example: "\"backup\"",
             also: &["names", "label"],
         },

@@ -58,6 +58,8 @@ pub struct Vsan {
     pub empty_aliases: BTreeSet<String>,
     /// FC aliases of one port name, which would be device aliases otherwise.
     pub fcaliases: BTreeSet<String>,
+    /// Zones and their members to which a client has given the role `both`.
+    pub both: BTreeSet<(String, String)>,
     /// Result of the last change, as `show zone status` prints it.
     pub status: String,
 }

@@ -28,6 +28,7 @@ mod links;
 mod monitoring;
 #[cfg(feature = "surface")]
 mod nxapi;
+mod nxapi_roles;
 mod page;
 mod raw_port;
 mod replay;

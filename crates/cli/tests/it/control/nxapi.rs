@@ -23,7 +23,7 @@ const FOS: u16 = 18_080;
 const HTTP: u16 = 18_090;
 const SNMP: u16 = 18_161;
 
-fn start(name: &str) -> Managed {
+pub(super) fn start(name: &str) -> Managed {
     let listen = format!("ADDRESS:{HTTP}");
     Managed::start(name, Some(FOS), &["--nxapi", &listen])
 }
@@ -44,14 +44,14 @@ fn ins(lab: &Managed, kind: &str, input: &str) -> Value {
 }
 
 /// Text of a command.
-fn show(lab: &Managed, command: &str) -> String {
+pub(super) fn show(lab: &Managed, command: &str) -> String {
     let output = ins(lab, "cli_show_ascii", command);
     assert_eq!(output["code"], "200", "{output}");
     output["body"].as_str().unwrap().to_owned()
 }
 
 /// Changes that all succeed.
-fn configure(lab: &Managed, commands: &[&str]) -> Vec<Value> {
+pub(super) fn configure(lab: &Managed, commands: &[&str]) -> Vec<Value> {
     let outputs = ins(lab, "cli_conf", &commands.join(" ;"));
     let outputs = if outputs.is_array() { outputs.as_array().unwrap().clone() } else { vec![outputs] };
     assert!(outputs.iter().all(|output| output["code"] == "200") && outputs.len() == commands.len(), "{outputs:?}");

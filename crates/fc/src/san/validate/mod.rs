@@ -78,6 +78,7 @@ impl Lab {
         nodes::advise(self, &mut problems);
         credits::advise(self, &mut problems);
         fabric::advise(self, &mut problems);
+        virtual_fabrics::advise(self, &mut problems);
         joins::advise(self, &mut problems);
         ethernet::advise(self, &mut problems);
         windows::advise(self, &mut problems);

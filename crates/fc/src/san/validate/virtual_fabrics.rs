@@ -5,6 +5,7 @@ use super::Problems;
 use super::fabric::node_name;
 use crate::config::{MAX_VF_ID, Node, VirtualFabric, ZoneMember};
 use crate::san::{Lab, Place, ProblemKind, Section};
+use sanloom_wire::Wwnn;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
@@ -90,13 +91,8 @@ fn links(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// Checks that a zone belongs to an existing virtual fabric, and that its members can communicate
-/// there.
-fn zones(lab: &Lab, problems: &mut Problems) {
-    let ids: BTreeSet<u16> = (0..lab.switches.len() as u16).filter_map(|switch| lab.vf_id(switch)).collect();
-    if ids.is_empty() && lab.zone_fabrics.is_empty() {
-        return;
-    }
+/// Virtual fabrics in which ports match each zone member.
+fn fabrics_of_members(lab: &Lab) -> BTreeMap<ZoneMember, Vec<u16>> {
     let mut fabrics_of: BTreeMap<ZoneMember, Vec<u16>> = BTreeMap::new();
     for port in lab.attached_ports() {
         let Some(id) = lab.vf_id(port.switch) else { continue };
@@ -104,26 +100,76 @@ fn zones(lab: &Lab, problems: &mut Problems) {
             fabrics_of.entry(key).or_default().push(id);
         }
     }
+    fabrics_of
+}
+
+/// Advice about zones of a virtual fabric with members that are logged in at others only. A node
+/// whose name stands for all its ports may have some of them in other fabrics.
+pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
+    if lab.zone_fabrics.is_empty() {
+        return;
+    }
+    let fabrics_of = fabrics_of_members(lab);
+    let mut nodes_of: BTreeMap<ZoneMember, BTreeSet<(u16, Wwnn)>> = BTreeMap::new();
+    for port in lab.attached_ports() {
+        let Some(id) = lab.vf_id(port.switch) else { continue };
+        for key in port.identity.keys() {
+            nodes_of.entry(key).or_default().insert((id, port.identity.node_name));
+        }
+    }
+    for (index, zone) in lab.zoning.zones.iter().enumerate() {
+        let Some(id) = lab.zone_fabrics.get(&zone.name) else { continue };
+        let own: BTreeSet<(u16, Wwnn)> =
+            zone.all_members().filter_map(|member| nodes_of.get(member)).flatten().copied().collect();
+        for (members, key) in [(&zone.members, "members"), (&zone.principals, "principals")] {
+            let is_here = |node: &Wwnn| own.contains(&(*id, *node));
+            let elsewhere = |member: &&ZoneMember| {
+                fabrics_of.get(*member).is_some_and(|ids| !ids.contains(id))
+                    && nodes_of.get(*member).is_some_and(|nodes| !nodes.iter().any(|(_, node)| is_here(node)))
+            };
+            let Some(member) = members.iter().find(elsewhere) else { continue };
+            let other = fabrics_of[member].first().copied().unwrap_or_default();
+            problems.add(
+                ProblemKind::IdleZone,
+                Place::of(Section::Zone, index).key(key),
+                format!(
+                    "zone `{}` of virtual fabric {id} names `{member}`, which is in virtual fabric {other}, so it \
+                     matches nothing",
+                    zone.name
+                ),
+                format!("remove it from the zone, or link it to a switch of virtual fabric {id}"),
+            );
+        }
+    }
+}
+
+/// Checks that a zone belongs to an existing virtual fabric, and that the members of a zone without
+/// one can communicate.
+fn zones(lab: &Lab, problems: &mut Problems) {
+    let ids: BTreeSet<u16> = (0..lab.switches.len() as u16).filter_map(|switch| lab.vf_id(switch)).collect();
+    if ids.is_empty() && lab.zone_fabrics.is_empty() {
+        return;
+    }
+    let fabrics_of = fabrics_of_members(lab);
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let place = Place::of(Section::Zone, index);
-        let assigned = lab.zone_fabrics.get(&zone.name);
-        if let Some(id) = assigned.filter(|id| !ids.contains(id)) {
-            problems.add(
-                ProblemKind::UnknownFabric,
-                place.key("virtual_fabric"),
-                format!("zone `{}` belongs to virtual fabric {id}, but no switch does", zone.name),
-                "use the `id` of a `virtual_fabric` of a switch, or leave it out",
-            );
+        if let Some(id) = lab.zone_fabrics.get(&zone.name) {
+            if !ids.contains(id) {
+                problems.add(
+                    ProblemKind::UnknownFabric,
+                    place.key("virtual_fabric"),
+                    format!("zone `{}` belongs to virtual fabric {id}, but no switch does", zone.name),
+                    "use the `id` of a `virtual_fabric` of a switch, or leave it out",
+                );
+            }
+            // Members in other virtual fabrics match nothing, for which `advise` warns.
             continue;
         }
         let mut ports: BTreeMap<u16, usize> = BTreeMap::new();
         for id in zone.all_members().filter_map(|member| fabrics_of.get(member)).flatten() {
             *ports.entry(*id).or_insert(0) += 1;
         }
-        let with_one_member = match assigned {
-            Some(id) => (ports.get(id).copied().unwrap_or(0) < 2).then_some(*id),
-            None => ports.iter().find(|(_, count)| **count == 1).map(|(id, _)| *id),
-        };
+        let with_one_member = ports.iter().find(|(_, count)| **count == 1).map(|(id, _)| *id);
         if let Some(id) = with_one_member
             && let Some(other) = ports.keys().find(|other| **other != id)
         {

@@ -135,7 +135,9 @@ fn channel_speed(facts: &Facts, plan: &Plan, switch: usize, port: &PortRef) -> O
     let sightings = facts.sightings.iter().enumerate().filter(|(seen, _)| plan.chassis_of[*seen] == Some(chassis));
     let mut speeds = sightings.filter_map(|(_, sighting)| {
         let members = sighting.interfaces.values().filter(|interface| interface.channel.as_deref() == Some(name));
-        let speed = sighting.interfaces.get(name).and_then(|own| own.gfc).filter(|_| name.starts_with("fc"));
+        let own = sighting.interfaces.get(name);
+        // `show interface brief` has the sum of the members of a port-channel.
+        let speed = own.and_then(|own| if name.starts_with("fc") { own.gfc } else { own.set_gfc });
         members.filter_map(|interface| interface.gfc).min().or(speed)
     });
     speeds.next()

@@ -1,9 +1,11 @@
 //! Import of switch configurations: shapes of real outputs, with names and numbers of our own.
 
+mod details;
 mod fabrics;
 mod foreign;
 mod in_force;
 mod large;
+mod listed;
 mod models;
 mod nx_export;
 mod nxos;

@@ -218,6 +218,9 @@ impl Model for Nx {
                 ["device-alias", "database" | "commit"] | ["no", "zone", "smart-zoning", ..] => object = None,
                 ["zone", "smart-zoning", "enable", "vsan", "20"] => {}
                 ["device-alias", "name", name, "pwwn", port] => {
+                    // The NX-API of this program has one name space for both kinds of aliases.
+                    let is_free = self.members("fcalias", name).is_none();
+                    assert!(is_free, "{line}: is an fcalias");
                     let old = self.device_aliases.insert(name.to_owned(), format!("pwwn {port}"));
                     assert!(old.is_none(), "{line}: exists");
                 }
@@ -234,6 +237,8 @@ impl Model for Nx {
                 ["zone", "default-zone", "permit", "vsan", "20"] => self.permit = true,
                 ["no", "zone", "default-zone", "permit", "vsan", "20"] => self.permit = false,
                 [kind, "name", name, "vsan", "20"] => {
+                    let is_free = kind != "fcalias" || !self.device_aliases.contains_key(name);
+                    assert!(is_free, "{line}: is a device alias");
                     let key = (kind.to_owned(), name.to_owned());
                     self.objects.entry(key.clone()).or_default();
                     object = Some(key);

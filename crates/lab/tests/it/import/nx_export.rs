@@ -82,3 +82,35 @@ fn a_port_with_two_aliases_gets_one_device_alias() {
     assert_eq!(script.commands, "", "{}", script.commands);
     assert_eq!(script.undo, "");
 }
+
+#[test]
+fn an_alias_that_gets_a_second_member_has_never_both_kinds_of_name() {
+    let mut before = database(&[("grp", PORTS[0]), ("s1", PORTS[1])], vec![alias("grp"), alias("s1")], Vec::new());
+    before.effective = None;
+    let mut after = before.clone();
+    let members = [PORTS[0], PORTS[2]].map(|port| port.parse().unwrap());
+    Arc::make_mut(&mut after.defined).aliases.insert("grp".to_owned(), members.to_vec());
+    for is_enhanced in [false, true] {
+        let script = zone_commands(Dialect::NxOs { vsan: 20, is_enhanced }, &before, &after).unwrap();
+        // The model has one name space.
+        runs(&before, &after, &script, 2);
+        runs(&after, &before, &Script { commands: script.undo.clone(), undo: script.commands.clone(), ..script }, 2);
+    }
+    // The alias keeps its role in a smart zone.
+    let mut peers = before.clone();
+    let zones = &mut Arc::make_mut(&mut peers.defined).zones;
+    *zones.get_mut("z").unwrap() = ZoneDefinition { members: vec![alias("grp")], principals: vec![alias("s1")] };
+    let mut more = peers.clone();
+    Arc::make_mut(&mut more.defined).aliases.insert("grp".to_owned(), members.to_vec());
+    runs(&peers, &more, &zone_commands(NX, &peers, &more).unwrap(), 2);
+}
+
+#[test]
+fn pending_zones_are_committed_before_device_aliases_in_the_enhanced_mode() {
+    let before = database(&[("h1", PORTS[0]), ("s1", PORTS[1])], vec![alias("h1"), alias("s1")], Vec::new());
+    let after = database(&[("s1", PORTS[1])], vec![alias("s1")], Vec::new());
+    let script = zone_commands(Dialect::NxOs { vsan: 20, is_enhanced: true }, &before, &after).unwrap();
+    let lines: Vec<&str> = script.commands.lines().map(str::trim).collect();
+    let at = lines.iter().position(|line| *line == "no device-alias name h1").unwrap();
+    assert_eq!(lines[at - 2..=at - 1], ["zone commit vsan 20", "device-alias database"], "{}", script.commands);
+}

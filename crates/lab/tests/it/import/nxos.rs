@@ -163,3 +163,113 @@ fc1/1            10    0x650000  21:00:00:e0:8b:00:00:01 20:00:00:e0:8b:00:00:01
     let two = format!("{CONFIG}{}", CONFIG.replace("m1", "m2").replace("1c:00:01", "1c:00:09"));
     assert_eq!(names(&run(&[("x", two)])), ["m1", "m2"]);
 }
+
+/// `show zoneset` of a switch. The alias `arrays` is listed within its zones, with its members, and
+/// members of the zone follow it.
+const NESTED: &str = "m1# show zoneset vsan 10
+zoneset name night vsan 10
+  zone name copy vsan 10
+    device-alias tape1 [pwwn 50:05:07:63:00:00:00:a1]
+    fcalias name arrays vsan 10
+      pwwn 50:00:09:73:00:18:1c:04
+      pwwn 50:00:09:73:00:18:1c:05
+    pwwn 10:00:00:10:9b:1c:00:01
+
+  zone name scan vsan 10
+    fcalias name arrays vsan 10
+      pwwn 50:00:09:73:00:18:1c:04
+      pwwn 50:00:09:73:00:18:1c:05
+
+    pwwn 10:00:00:10:9b:1c:00:02
+m1# show fcalias
+fcalias name arrays vsan 10
+  pwwn 50:00:09:73:00:18:1c:04
+  pwwn 50:00:09:73:00:18:1c:05
+
+m1# show device-alias database
+device-alias name tape1 pwwn 50:05:07:63:00:00:00:a1
+
+m1# show flogi database
+fc1/1  10  0x0a0000  10:00:00:10:9b:1c:00:01 20:00:00:10:9b:1c:00:01
+fc1/2  10  0x0a0020  10:00:00:10:9b:1c:00:02 20:00:00:10:9b:1c:00:02
+";
+
+#[test]
+fn an_alias_listed_within_a_zone_is_a_member_and_the_lines_behind_it_belong_to_the_zone() {
+    // The same with a smart zone, pasted with tabs or deeper as a whole, and without a prompt.
+    let bare = NESTED.lines().skip(1).take(15).map(|line| format!("   {line}\n")).collect::<String>();
+    let bare = format!("{bare}{}", &NESTED[NESTED.find("m1# show fcalias").unwrap()..]);
+    for text in [NESTED.to_owned(), NESTED.replace("  ", "\t"), bare] {
+        let imported = run(&[("m1", text.clone())]);
+        assert!(bad(&imported).is_empty(), "{text}\n{:?}", bad(&imported));
+        let lab = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}\n{text}")).lab;
+        let defined = &lab.zone_database.defined;
+        let members = |zone: &str| defined.zones[zone].members.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        let set = |members: &[&str]| members.iter().map(|member| (*member).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(members("copy"), set(&["tape1", "arrays", "10:00:00:10:9b:1c:00:01"]), "{text}");
+        assert_eq!(members("scan"), set(&["arrays", "10:00:00:10:9b:1c:00:02"]), "{text}");
+        let ports: Vec<String> = defined.aliases["arrays"].iter().map(ToString::to_string).collect();
+        assert_eq!(ports, ["50:00:09:73:00:18:1c:04", "50:00:09:73:00:18:1c:05"], "{text}");
+    }
+}
+
+#[test]
+fn an_alias_listed_within_a_zone_keeps_its_role() {
+    let text = NESTED.replacen("arrays vsan 10\n", "arrays vsan 10 target\n", 1);
+    let text = text.replace("    pwwn 10:00:00:10:9b:1c:00:01\n", "    pwwn 10:00:00:10:9b:1c:00:01 init\n");
+    let imported = run(&[("m1", text)]);
+    let lab = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}")).lab;
+    let principals = &lab.zone_database.defined.zones["copy"].principals;
+    assert!(principals.iter().any(|member| member.to_string() == "arrays"), "{principals:?}");
+}
+
+#[test]
+fn a_conflict_of_two_aliases_has_the_right_article() {
+    let other = "m1# show fcalias\nfcalias name arrays vsan 10\n  pwwn 50:00:09:73:00:18:1c:06\n";
+    let imported = run(&[("m1", NESTED.to_owned()), ("later", other.to_owned())]);
+    let notes = bad(&imported);
+    assert!(notes.iter().any(|note| note.reason.starts_with("is an alias with other members")), "{notes:?}");
+}
+
+#[test]
+fn a_zone_with_a_port_of_another_vsan_gives_a_lab_that_grants_no_access_to_it() {
+    let text = "m1# show running-config
+switchname m1
+vsan database
+  vsan 10 name \"A\"
+  vsan 30 name \"B\"
+zone name moved vsan 10
+    member pwwn 10:00:00:10:9b:1c:00:01
+    member pwwn 50:06:01:60:00:00:00:01
+    member pwwn 50:06:01:60:00:00:00:03
+zoneset name s vsan 10
+    member moved
+zoneset activate name s vsan 10
+m1# show flogi database
+fc1/1  10  0x0a0000  10:00:00:10:9b:1c:00:01 20:00:00:10:9b:1c:00:01
+fc1/2  10  0x0a0020  50:06:01:60:00:00:00:01 50:06:01:60:80:00:00:01
+fc1/3  30  0x1e0000  50:06:01:60:00:00:00:03 50:06:01:60:80:00:00:03
+";
+    let imported = run(&[("m1", text.to_owned())]);
+    assert!(imported.is_valid, "{:?}", imported.account.notes);
+    let loaded = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}\n{}", imported.lab));
+    let pairs = loaded.lab.pairs_permitted_at_some_time();
+    let storage: Vec<String> =
+        pairs.storage_of_host(0).into_iter().map(|index| loaded.lab.storage[usize::from(index)].name.clone()).collect();
+    let own = loaded.lab.storage.iter().find(|storage| storage.ports[0].wwpn.0 == 0x5006_0160_0000_0001).unwrap();
+    assert_eq!(storage, [own.name.clone()], "{}", imported.lab);
+    let warnings: Vec<&str> = loaded.warnings.iter().map(|warning| &*warning.reason).collect();
+    let expected = "zone `moved` of virtual fabric 10 names `50:06:01:60:00:00:00:03`, which is in virtual fabric 30";
+    assert!(warnings.iter().any(|warning| warning.starts_with(expected)), "{warnings:?}");
+}
+
+#[test]
+fn the_speed_of_a_port_channel_is_that_of_its_configuration() {
+    let own = switch("mds-a", 33, "10.2.2.11(mds-b)", 42, true, "10.2.2.10");
+    let own = own.replace("fc1/48 0x", "port-channel15 0x").replace("   fc1/48  10", "   port-channel15  10");
+    let own =
+        own.replace("interface fc1/48\n  switchport mode E\n", "interface port-channel15\n  switchport speed 32000\n");
+    let imported = run(&[("a", own)]);
+    let isl = imported.lab.split("[[isl]]").nth(1).unwrap_or_else(|| panic!("no link: {}", imported.lab));
+    assert!(isl.contains("rate = \"32GFC\""), "{}", imported.lab);
+}

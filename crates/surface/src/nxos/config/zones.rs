@@ -34,6 +34,16 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// True for a zone with roles in which every member is initiator and target: one without roles,
+    /// unless a client has given a member the role `both`.
+    fn is_plain(&self, vsan: u16, name: &str, zone: &Definition) -> bool {
+        let within = |some: &[Member], all: &[Member]| some.iter().all(|member| all.contains(member));
+        !zone.principals.is_empty()
+            && within(&zone.members, &zone.principals)
+            && within(&zone.principals, &zone.members)
+            && !self.nx.vsan(vsan).both.iter().any(|(zone, _)| zone == name)
+    }
+
     /// Commits the transaction of a VSAN. On failure in the basic mode its changes are lost,
     /// because no later commit has them.
     fn commit(&mut self, vsan: u16, what: &str) -> Result<(), Problem> {
@@ -178,9 +188,14 @@ fn remove(session: &mut Session<'_>, values: &Values, kind: Kind, missing: &str)
         let sets: Vec<String> = emptied_sets(&zoning, &name).cloned().collect();
         session.nx.change(vsan, |settings| settings.empty_sets.extend(sets));
     }
-    if kind == Kind::Alias {
-        session.nx.change(vsan, |settings| settings.fcaliases.remove(&name));
-    }
+    session.nx.change(vsan, |settings| match kind {
+        Kind::Alias => settings.fcaliases.remove(&name),
+        Kind::Zone => {
+            settings.both.retain(|(zone, _)| *zone != name);
+            true
+        }
+        Kind::Config => false,
+    });
     session.edit(vsan, edits)?;
     done()
 }
@@ -287,6 +302,17 @@ fn lists(zone: &Definition, named: &Named, is_smart: bool) -> Definition {
     Definition { members: list(is_member), principals: list(is_principal) }
 }
 
+/// A zone with the members of two definitions.
+fn join(zone: &Definition, added: &Definition) -> Definition {
+    let both = |own: &[Member], new: &[Member]| own.iter().chain(new).cloned().collect();
+    Definition { members: both(&zone.members, &added.members), principals: both(&zone.principals, &added.principals) }
+}
+
+/// A zone without roles.
+fn plain(zone: Definition) -> Definition {
+    Definition { members: zone.members, principals: Vec::new() }
+}
+
 /// `member …` of a zone, zone set or FC alias.
 pub fn member(session: &mut Session<'_>, values: &Values) -> Outcome {
     let text = values.text("TEXT");
@@ -300,7 +326,16 @@ pub fn member(session: &mut Session<'_>, values: &Values) -> Outcome {
                 return Err(failed("% Duplicate member"));
             }
             let added = lists(&zone, &named, zoning.is_smart(session.nx.vsan(vsan).is_smart));
+            if named.role == Some("both") {
+                session.nx.change(vsan, |settings| {
+                    if settings.both.len() < MAX_EMPTY {
+                        settings.both.insert((name.clone(), zoning.words(&named.member)));
+                    }
+                });
+            }
+            let is_plain = named.role.is_none() && session.is_plain(vsan, &name, &join(&zone, &added));
             let edit = match known {
+                Some(_) if is_plain => Edit::ReplaceZone { name: name.clone(), zone: plain(join(&zone, &added)) },
                 Some(_) => Edit::AddToZone { name: name.clone(), zone: added },
                 None => Edit::CreateZone { name: name.clone(), zone: added },
             };
@@ -360,8 +395,16 @@ pub fn no_member(session: &mut Session<'_>, values: &Values) -> Outcome {
             if count == 0 {
                 return Err(missing());
             }
+            let words = (name.clone(), zoning.words(&member));
+            session.nx.change(vsan, |settings| settings.both.remove(&words));
             if count < zone.members.len() + zone.principals.len() {
-                session.edit(vsan, vec![Edit::RemoveFromZone { name, zone: gone }])?;
+                let without = |list: &[Member]| list.iter().filter(|own| **own != member).cloned().collect();
+                let rest = Definition { members: without(&zone.members), principals: without(&zone.principals) };
+                let edit = match session.is_plain(vsan, &name, &rest) {
+                    true => Edit::ReplaceZone { name, zone: plain(rest) },
+                    false => Edit::RemoveFromZone { name, zone: gone },
+                };
+                session.edit(vsan, vec![edit])?;
                 return done();
             }
             let mut edits = vec![Edit::Expunge { kind: Kind::Zone, name: name.clone() }];
@@ -544,6 +587,7 @@ pub fn clear(session: &mut Session<'_>, values: &Values) -> Outcome {
     session.edit(vsan, vec![Edit::ReplaceAll { defined: Defined { aliases, ..Defined::default() } }])?;
     session.nx.change(vsan, |settings| {
         [Kind::Zone, Kind::Config, Kind::Alias].into_iter().for_each(|kind| empty(settings, kind).clear());
+        settings.both.clear();
     });
     session.place = Place::Top;
     done()
