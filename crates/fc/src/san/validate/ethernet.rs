@@ -4,8 +4,8 @@ mod memory;
 
 use super::Problems;
 use crate::config::{
-    Congestion, EthernetFault, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, FRAME_OVERHEAD_BYTES, Fault,
-    FaultKind, MAX_VLANS, PRIORITIES, Picos,
+    Congestion, EthernetFault, EthernetLink, EthernetNode, EthernetRate, EthernetSwitch, Fault, FaultKind, MAX_VLANS,
+    PRIORITIES, Picos,
 };
 use crate::san::{DcbMismatch, IpPaths, Lab, Place, ProblemKind, Section, dcb_mismatches};
 use std::collections::{BTreeMap, BTreeSet};

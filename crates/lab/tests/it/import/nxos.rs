@@ -257,7 +257,7 @@ fc1/3  30  0x1e0000  50:06:01:60:00:00:00:03 50:06:01:60:80:00:00:03
     let storage: Vec<String> =
         pairs.storage_of_host(0).into_iter().map(|index| loaded.lab.storage[usize::from(index)].name.clone()).collect();
     let own = loaded.lab.storage.iter().find(|storage| storage.ports[0].wwpn.0 == 0x5006_0160_0000_0001).unwrap();
-    assert_eq!(storage, [own.name.clone()], "{}", imported.lab);
+    assert_eq!(storage, std::slice::from_ref(&own.name), "{}", imported.lab);
     let warnings: Vec<&str> = loaded.warnings.iter().map(|warning| &*warning.reason).collect();
     let expected = "zone `moved` of virtual fabric 10 names `50:06:01:60:00:00:00:03`, which is in virtual fabric 30";
     assert!(warnings.iter().any(|warning| warning.starts_with(expected)), "{warnings:?}");
