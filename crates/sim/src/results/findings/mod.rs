@@ -130,9 +130,12 @@ pub(super) fn stall_threshold_ps(host: &HostNode) -> u64 {
     let latency = &host.measured.latency;
     let exact = latency.exact();
     let mean_ps = if exact.count() == 0 { 0 } else { (exact.sum() / u128::from(exact.count())) as u64 };
+    let of_mean_ps = mean_ps.saturating_mul(20).max(SHORTEST_STALL_PS);
+    if of_mean_ps <= LONG_STALL_PS {
+        return of_mean_ps;
+    }
     let fast_ps = latency.quantile_ns(0.1).unwrap_or(0).saturating_mul(1_000);
-    let long_ps = fast_ps.saturating_mul(20).max(LONG_STALL_PS);
-    mean_ps.saturating_mul(20).clamp(SHORTEST_STALL_PS, long_ps)
+    of_mean_ps.min(fast_ps.saturating_mul(20).max(LONG_STALL_PS))
 }
 
 /// Formats a share as a whole percentage.
