@@ -1,11 +1,10 @@
 //! HTTPS with a certificate that sanloom signs itself: [`identity`].
 
 use rcgen::{CertificateParams, DnType, KeyPair};
-use rustls::client::verify_server_name;
+use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::ParsedCertificate;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -13,8 +12,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// First line of a file with a certificate of our own making; its names and addresses follow.
+/// First line of a file with a certificate of our own making: its names and addresses, and its
+/// fingerprint, because a user may put another certificate below the line.
 const MADE_FOR: &str = "# Made by sanloom for ";
+const FINGERPRINT: &str = ", SHA-256 ";
 /// Maximum number of names and addresses that a renewed certificate keeps from earlier ones.
 const MAX_KEPT: usize = 256;
 
@@ -69,43 +70,24 @@ fn make(path: &Path, subjects: &[String]) -> io::Result<Vec<u8>> {
 }
 
 /// Names and addresses of the certificate that replaces a stored one. `None` if the stored one has
-/// all `subjects`, or was not made here.
+/// all `subjects`, or was not made here: the first line has the fingerprint of what was.
 fn renewal(text: &[u8], subjects: &[String]) -> Option<Vec<String>> {
+    let first = std::str::from_utf8(text).ok()?.lines().next()?;
+    let (earlier, of) = first.strip_prefix(MADE_FOR)?.split_once(FINGERPRINT)?;
     let chain = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>().ok()?;
-    let [own] = &chain[..] else { return None };
-    if !is_own(own) {
+    if !matches!(&chain[..], [own] if fingerprint(own) == of) {
         return None;
     }
-    let parsed = ParsedCertificate::try_from(own).ok()?;
-    let is_missing = |subject: &String| {
-        ServerName::try_from(subject.as_str()).is_ok_and(|name| verify_server_name(&parsed, &name).is_err())
-    };
-    if !subjects.iter().any(is_missing) {
-        return None;
-    }
-    let first = std::str::from_utf8(text).ok().and_then(|text| text.lines().next());
-    let earlier = first.and_then(|line| line.strip_prefix(MADE_FOR)).unwrap_or_default();
-    let mut all = subjects.to_vec();
-    for subject in earlier.split(", ").filter(|subject| !subject.is_empty()).take(MAX_KEPT) {
-        if !all.iter().any(|own| own == subject) {
-            all.push(subject.to_owned());
-        }
-    }
-    Some(all)
+    let mut all: Vec<String> =
+        earlier.split(", ").filter(|name| !name.is_empty()).take(MAX_KEPT).map(str::to_owned).collect();
+    let missing: Vec<String> = subjects.iter().filter(|subject| !all.contains(subject)).cloned().collect();
+    all.extend(missing.iter().cloned());
+    (!missing.is_empty()).then_some(all)
 }
 
-/// True for a certificate of [`self_signed`]: subject and issuer are only the common name, and the
-/// validity is the one that no authority gives.
-fn is_own(certificate: &CertificateDer<'_>) -> bool {
-    let mut store = RootCertStore::empty();
-    if store.add(certificate.clone().into_owned()).is_err() {
-        return false;
-    }
-    // SEQUENCE, SET and OID of the common name, and its value as UTF8String (X.520, X.690).
-    let name = [&[0x31, 16, 0x30, 14, 6, 3, 0x55, 4, 3, 12, 7], COMMON_NAME.as_bytes()].concat();
-    let count = |part: &[u8]| certificate.windows(part.len()).filter(|window| *window == part).count();
-    let is_subject = store.roots.first().is_some_and(|root| root.subject.as_ref() == name);
-    is_subject && count(&name) >= 2 && count(b"750101000000Z") == 1 && count(b"40960101000000Z") == 1
+/// SHA-256 of a certificate, in hexadecimal digits.
+fn fingerprint(certificate: &[u8]) -> String {
+    Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn configuration(text: &[u8]) -> Result<Arc<ServerConfig>, Box<dyn std::error::Error + Send + Sync>> {
@@ -118,15 +100,13 @@ fn configuration(text: &[u8]) -> Result<Arc<ServerConfig>, Box<dyn std::error::E
     Ok(Arc::new(config))
 }
 
-/// Common name of the certificates that are made here.
-const COMMON_NAME: &str = "sanloom";
-
 fn self_signed(subjects: &[String]) -> Result<String, rcgen::Error> {
     let mut params = CertificateParams::new(subjects)?;
-    params.distinguished_name.push(DnType::CommonName, COMMON_NAME);
+    params.distinguished_name.push(DnType::CommonName, "sanloom");
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
-    Ok(format!("{MADE_FOR}{}\n{}{}", subjects.join(", "), certificate.pem(), key.serialize_pem()))
+    let (names, of) = (subjects.join(", "), fingerprint(certificate.der()));
+    Ok(format!("{MADE_FOR}{names}{FINGERPRINT}{of}\n{}{}", certificate.pem(), key.serialize_pem()))
 }
 
 #[cfg(test)]
@@ -156,18 +136,16 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(!renewed(&["localhost", "san.example"], &["127.0.0.1", "192.0.2.1", "::1", "0.0.0.0"]));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-        // One of an earlier version has no list of its names.
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.split_once('\n').unwrap().1).unwrap();
-        assert!(!renewed(&["localhost"], &[]) && renewed(&[], &["192.0.2.2"]));
-        // One of the user never changes, self-signed or not.
+        // One of the user never changes, below our line or without it.
+        let line = fs::read_to_string(&path).unwrap().lines().next().unwrap().to_owned();
         let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, "sanloom");
-        params.not_before = rcgen::date_time_ymd(2026, 1, 1);
         let key = KeyPair::generate().unwrap();
         let own = params.self_signed(&key).unwrap().pem() + &key.serialize_pem();
-        fs::write(&path, format!("{MADE_FOR}localhost\n{own}")).unwrap();
-        assert!(!renewed(&[], &["192.0.2.3"]));
+        for text in [format!("{line}\n{own}"), own] {
+            fs::write(&path, text).unwrap();
+            assert!(!renewed(&[], &["192.0.2.3"]));
+        }
         fs::write(&path, "no certificate").unwrap();
         let error = identity(&folder, &[], &[]).unwrap_err().to_string();
         assert!(error.contains("delete the file for a new one"), "{error}");
