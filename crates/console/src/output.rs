@@ -45,6 +45,22 @@ pub fn one_stdout(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
     }
 }
 
+/// Refuses an output file that exists, unless `force`. Standard output, and what holds nothing to
+/// lose, such as `/dev/null` or a pipe, can be written.
+///
+/// # Errors
+/// When the file exists.
+pub fn replaceable(path: Option<&Path>, force: bool) -> Result<(), Failure> {
+    let Some(path) = path.filter(|path| !force && !is_stdout(Some(path))) else { return Ok(()) };
+    // A link to a device or pipe is written in place, as the device itself.
+    let is_device = std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    if is_device || std::fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Failure::usage(format_args!("{path} exists; choose another name, or replace it with --force")))
+}
+
 /// Prints a line to standard error. Nothing can be done if that fails.
 pub fn note(line: &str) {
     let _ = writeln!(stderr().lock(), "{line}");

@@ -1,6 +1,5 @@
 //! `sanloom export zones`: the zones of a lab as commands for real switches.
 
-use super::import;
 use clap::Subcommand;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::LabFile;
@@ -88,10 +87,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let beside = args.output.as_deref().filter(|path| !is_stdout(Some(path))).map(undo_name);
     let undo = args.undo.clone().or(beside);
-    if !args.force {
-        import::is_free(args.output.as_deref())?;
-        import::is_free(undo.as_deref())?;
-    }
+    output::replaceable(args.output.as_deref(), args.force)?;
+    output::replaceable(undo.as_deref(), args.force)?;
     let after = lab(&args.file, &args.sets.set)?;
     let before = match &args.from {
         Some(path) => Some(lab(&LabFile { path: path.clone() }, &[])?),

@@ -9,7 +9,7 @@ use sanloom_console::report::file;
 use sanloom_lab::import::{Account, Choices, Note, NoteKind, Source};
 use sanloom_wire::Wwpn;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Options of `sanloom import`.
 #[derive(clap::Args, Debug)]
@@ -56,9 +56,7 @@ fn parse_node(text: &str) -> Result<(String, Vec<Wwpn>), String> {
 /// `--strict`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--output", args.output.as_deref())])?;
-    if !args.force {
-        is_free(args.output.as_deref())?;
-    }
+    output::replaceable(args.output.as_deref(), args.force)?;
     let sources = args.files.iter().map(|path| {
         let text = input::read_output(path)?;
         Ok(Source { name: path.display().to_string(), text })
@@ -95,24 +93,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => Err(Failure::expectation()),
         false => Ok(()),
     }
-}
-
-/// Fails for an output file that exists. Standard output, and a device or pipe, can be written.
-pub(super) fn is_free(output: Option<&Path>) -> Result<(), Failure> {
-    let Some(path) = output.filter(|path| !is_stdout(Some(path))) else { return Ok(()) };
-    // A link to a device or pipe is written in place, as the device itself.
-    let is_device = std::fs::metadata(path).is_ok_and(|found| is_device(&found));
-    if is_device || std::fs::symlink_metadata(path).is_err() {
-        return Ok(());
-    }
-    let path = path.display();
-    Err(Failure::usage(format_args!("{path} exists; choose another name, or replace it with --force")))
-}
-
-/// True for a file that holds nothing to lose, such as `/dev/null`.
-fn is_device(found: &std::fs::Metadata) -> bool {
-    let kind = found.file_type();
-    !kind.is_file() && !kind.is_dir() && !kind.is_symlink()
 }
 
 /// Prints what became of the lines of each file.

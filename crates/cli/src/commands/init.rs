@@ -4,7 +4,6 @@ use sanloom_console::exit::Failure;
 use sanloom_console::output;
 use sanloom_console::report::file;
 use sanloom_console::report::terminal::grid::{Column, Grid};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Options of `sanloom init`.
@@ -60,10 +59,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::bug(format_args!("the template {} does not exist", args.template)));
     };
     let is_stdout = path == Path::new("-");
-    if !is_stdout && !args.force && fs::symlink_metadata(path).is_ok() {
-        let path = path.display();
-        return Err(Failure::usage(format_args!("{path} exists; choose another name, or replace it with --force")));
-    }
+    output::replaceable(Some(path), args.force)?;
     let name = path.file_stem().filter(|_| !is_stdout).and_then(|stem| stem.to_str());
     output::written(file::write_text(path, &template.lab(name.unwrap_or(template.name))))?;
     match is_stdout {
