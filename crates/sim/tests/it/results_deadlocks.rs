@@ -6,47 +6,13 @@ use sanloom_api::results::{Finding, FindingKind, Results};
 /// A ring of five Ethernet switches, whose links all carry the data of two storage systems.
 const PAUSES: &str = include_str!("../../../../examples/ethernet-deadlock.toml");
 
-/// A ring of five InfiniBand switches with the same traffic. `lifetime`: exponent of the lifetimes.
-fn credits(routing: &str, lifetime: u8) -> String {
-    format!(
-        r#"
-[run]
-duration = "20ms"
-warmup = "0s"
-[subnet]
-routing = "{routing}"
-roots = "ring1"
-[infiniband_switch."ring{{1..5}}"]
-blocks = 80
-lifetime = {lifetime}
-last_lifetime = {lifetime}
-[host."server{{1..5}}"]
-[storage."array{{1..5}}"]
-rate = "1M/s"
-srp = {{}}
-[[link]]
-from = "server{{1..5}}"
-to = "ring{{1..5}}"
-rate = "4xQDR"
-[[link]]
-from = "array{{1..5}}"
-to = "ring{{1..5}}"
-rate = "4xQDR"
-[[isl]]
-from = "ring{{1..5}}"
-to = "ring{{2,3,4,5,1}}"
-rate = "4xQDR"
-[workload.reads]
-hosts = "server{{1..5}}"
-targets = "array{{3,4,5,1,2}}"
-size = "64KiB"
-depth = 16
-"#
-    )
+/// Results of a ring of five InfiniBand switches with the same traffic.
+fn credits(routing: &str, lifetime: u8, sets: &[&str]) -> Results {
+    labs::run(&labs::credit_ring(routing, lifetime, sets))
 }
 
-fn run(text: &str, sets: &[&str]) -> Results {
-    labs::run(&labs::lab_with(text, "", sets))
+fn pauses(sets: &[&str]) -> Results {
+    labs::run(&labs::lab_with(PAUSES, "", sets))
 }
 
 fn of_kind(results: &Results, kind: FindingKind) -> Vec<&Finding> {
@@ -75,7 +41,7 @@ fn assert_goes_round(finding: &Finding, first: u32) {
 
 #[test]
 fn a_pause_deadlock_that_began_in_the_warm_up_and_still_holds_is_counted_and_named() {
-    let results = run(PAUSES, &["run.warmup=40ms", "run.duration=60ms"]);
+    let results = pauses(&["run.warmup=40ms", "run.duration=60ms"]);
     assert_eq!(results.totals.deadlocks, 1);
     let found = of_kind(&results, FindingKind::Deadlock);
     let [finding] = &found[..] else { panic!("{:?}", results.findings) };
@@ -84,7 +50,7 @@ fn a_pause_deadlock_that_began_in_the_warm_up_and_still_holds_is_counted_and_nam
 
 #[test]
 fn the_cycle_of_a_pause_deadlock_is_a_circle_and_the_ports_behind_it_are_victims() {
-    let results = run(PAUSES, &["run.duration=60ms"]);
+    let results = pauses(&["run.duration=60ms"]);
     let found = of_kind(&results, FindingKind::Deadlock);
     let [finding] = &found[..] else { panic!("{:?}", results.findings) };
     assert_goes_round(finding, 0);
@@ -95,7 +61,7 @@ fn the_cycle_of_a_pause_deadlock_is_a_circle_and_the_ports_behind_it_are_victims
 
 #[test]
 fn ports_that_are_idle_because_of_a_deadlock_spread_no_congestion() {
-    let results = run(PAUSES, &["run.duration=60ms", "run.warmup=40ms"]);
+    let results = pauses(&["run.duration=60ms", "run.warmup=40ms"]);
     let spreading = of_kind(&results, FindingKind::CongestionSpreading);
     assert!(spreading.is_empty(), "{spreading:?}");
 }
@@ -103,7 +69,7 @@ fn ports_that_are_idle_because_of_a_deadlock_spread_no_congestion() {
 #[test]
 fn a_credit_deadlock_that_holds_at_the_end_is_named_before_any_lifetime_ends() {
     for lifetime in [18, 20] {
-        let results = run(&credits("minhop", lifetime), &[]);
+        let results = credits("minhop", lifetime, &[]);
         assert_eq!(results.totals.deadlocks, 1, "lifetime {lifetime}");
         let found = of_kind(&results, FindingKind::Deadlock);
         let [finding] = &found[..] else { panic!("{:?}", results.findings) };
@@ -114,7 +80,7 @@ fn a_credit_deadlock_that_holds_at_the_end_is_named_before_any_lifetime_ends() {
 
 #[test]
 fn a_credit_deadlock_that_began_in_the_warm_up_and_still_holds_is_counted_and_named() {
-    let results = run(&credits("minhop", 20), &["run.warmup=15ms"]);
+    let results = credits("minhop", 20, &["run.warmup=15ms"]);
     assert_eq!((results.totals.deadlocks, of_kind(&results, FindingKind::Deadlock).len()), (1, 1));
     assert!(of_kind(&results, FindingKind::Deadlock)[0].from_s.is_some_and(|from_s| from_s < 0.015));
 }
@@ -122,7 +88,7 @@ fn a_credit_deadlock_that_began_in_the_warm_up_and_still_holds_is_counted_and_na
 #[test]
 fn a_ring_whose_paths_form_no_circle_has_no_deadlock_at_any_end() {
     for end in ["3ms", "7ms", "13ms", "20ms"] {
-        let results = run(&credits("updn", 20), &[&format!("run.duration={end}")]);
+        let results = credits("updn", 20, &[&format!("run.duration={end}")]);
         assert_eq!(results.totals.deadlocks, 0, "{end}");
     }
 }

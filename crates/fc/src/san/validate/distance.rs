@@ -19,6 +19,12 @@ impl Line {
         }
     }
 
+    /// The slower one of two lines.
+    pub fn slower(self, other: Line) -> Line {
+        let ((ps, of), (other_ps, of_other)) = (self.ps_per_byte(), other.ps_per_byte());
+        if other_ps * of > ps * of_other { other } else { self }
+    }
+
     /// Time of `bytes` bytes.
     pub fn time_of(self, bytes: u64) -> u64 {
         let (ps, of_bytes) = self.ps_per_byte();
@@ -46,11 +52,7 @@ pub(super) struct Distance {
 impl Distance {
     /// Path over one part and then over another one.
     pub fn and(self, next: Distance) -> Distance {
-        let is_slower = next.rate.time_of(1 << 20) > self.rate.time_of(1 << 20);
-        Distance {
-            rate: if is_slower { next.rate } else { self.rate },
-            round_trip: Picos(self.round_trip.0 + next.round_trip.0),
-        }
+        Distance { rate: self.rate.slower(next.rate), round_trip: Picos(self.round_trip.0 + next.round_trip.0) }
     }
 
     /// Bytes that the path holds in a round trip, and so the window that keeps it full.

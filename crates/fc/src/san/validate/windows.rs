@@ -3,7 +3,7 @@
 
 use super::Problems;
 use super::distance::{Distance, Line};
-use crate::config::{EthernetNode, FRAME_OVERHEAD_BYTES, MediumKind, PACKET_OVERHEAD_BYTES, Picos, Tcp};
+use crate::config::{FRAME_OVERHEAD_BYTES, MediumKind, PACKET_OVERHEAD_BYTES, Picos, Tcp};
 use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, lun_of_back_end};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -86,7 +86,7 @@ fn part(ways: &mut Ways<'_>, paths: &IpPaths<'_>, ends: [u16; 2]) -> Option<Dist
         return distance_between(ways, ends.map(|end| paths.iscsi.interfaces[usize::from(end)].link));
     }
     let link = |end: u16| Some(paths.infiniband[usize::from(paths.on_infiniband(end)?)].link);
-    infiniband_distance(ways.lab, [link(ends[0])?, link(ends[1])?])
+    infiniband_distance(ways, [link(ends[0])?, link(ends[1])?])
 }
 
 /// Returns whether a warning was added.
@@ -135,37 +135,58 @@ fn check(sessions: &Sessions<'_>, distance: &Distance, problems: &mut Problems) 
     true
 }
 
-/// Shortest ways between switches, each found once.
+/// Shortest ways between interfaces of one network; those between its switches are found once.
 pub(super) struct Ways<'l> {
     lab: &'l Lab,
+    ethernet: Graph,
+    infiniband: Graph,
+}
+
+/// Switches of a network.
+struct Graph {
     /// Neighbours of each switch, with the links to them.
     neighbours: BTreeMap<u16, Vec<(u16, usize)>>,
     /// Links of the way between two switches; `None` if there is none.
     found: BTreeMap<(u16, u16), Option<Vec<usize>>>,
 }
 
-impl<'l> Ways<'l> {
-    pub(super) fn new(lab: &'l Lab) -> Ways<'l> {
+impl Graph {
+    /// Graph of the links, each with the switches at its ends.
+    fn of(links: impl Iterator<Item = Vec<u16>>) -> Graph {
         let mut neighbours: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
-        for (number, link) in lab.ethernet_links.iter().enumerate() {
-            if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
+        for (number, switches) in links.enumerate() {
+            if let [a, b] = switches[..] {
                 neighbours.entry(a).or_default().push((b, number));
                 neighbours.entry(b).or_default().push((a, number));
             }
         }
-        Ways { lab, neighbours, found: BTreeMap::new() }
+        Graph { neighbours, found: BTreeMap::new() }
     }
 
-    /// Links of a shortest way that begins and ends with these links of interfaces.
-    pub(super) fn between(&mut self, start: usize, goal: usize) -> Option<Vec<usize>> {
+    /// Links of a shortest way that begins and ends with these links of interfaces. `switch`
+    /// returns the switch of such a link.
+    fn between(&mut self, [start, goal]: [usize; 2], switch: impl Fn(usize) -> Option<u16>) -> Option<Vec<usize>> {
         if start == goal {
             return Some(vec![start]);
         }
-        let switch = |link: usize| self.lab.ethernet_links[link].switches().next().map(|(_, switch)| switch);
         let ends = (switch(start)?, switch(goal)?);
         let neighbours = &self.neighbours;
         let between = self.found.entry(ends).or_insert_with(|| search(neighbours, ends)).as_deref()?;
         Some([start, goal].iter().chain(between).copied().collect())
+    }
+}
+
+impl<'l> Ways<'l> {
+    pub(super) fn new(lab: &'l Lab) -> Ways<'l> {
+        let ethernet = lab.ethernet_links.iter().map(|link| link.switches().map(|(_, switch)| switch).collect());
+        let infiniband = lab.infiniband.links.iter().map(|link| link.switches().map(|(_, switch)| switch).collect());
+        Ways { lab, ethernet: Graph::of(ethernet), infiniband: Graph::of(infiniband) }
+    }
+
+    /// Ethernet links of a shortest way that begins and ends with these links of interfaces.
+    pub(super) fn between(&mut self, start: usize, goal: usize) -> Option<Vec<usize>> {
+        let links = &self.lab.ethernet_links;
+        self.ethernet.between([start, goal], |link| links[link].switches().next().map(|(_, switch)| switch))
     }
 }
 
@@ -211,30 +232,17 @@ pub(super) fn distance_between(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -
 }
 
 /// Returns the shortest path between two InfiniBand links of interfaces.
-fn infiniband_distance(lab: &Lab, [start, goal]: [usize; 2]) -> Option<Distance> {
+fn infiniband_distance(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -> Option<Distance> {
+    let lab = ways.lab;
     let links = &lab.infiniband.links;
-    let switch = |link: usize| links[link].switches().next().map(|(_, switch)| switch);
-    let way = if start == goal {
-        vec![start]
-    } else {
-        let mut neighbours: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
-        for (number, link) in links.iter().enumerate() {
-            if let [(_, a), (_, b)] = link.switches().collect::<Vec<_>>()[..] {
-                neighbours.entry(a).or_default().push((b, number));
-                neighbours.entry(b).or_default().push((a, number));
-            }
-        }
-        let between = search(&neighbours, (switch(start)?, switch(goal)?))?;
-        [start, goal].into_iter().chain(between).collect()
-    };
+    let first = |link: usize| links[link].switches().next().map(|(_, switch)| switch);
+    let way = ways.infiniband.between([start, goal], first)?;
     let packet = u64::from(lab.infiniband.subnet.mtu) + PACKET_OVERHEAD_BYTES;
     let mut round_trip = 0;
     let mut rate = Line::Infiniband(links[start].rate);
     for link in way.iter().map(|link| &links[*link]) {
         let own = Line::Infiniband(link.rate);
-        if own.time_of(1 << 20) > rate.time_of(1 << 20) {
-            rate = own;
-        }
+        rate = rate.slower(own);
         // A full packet one way and an acknowledgement the other way.
         round_trip += 2 * link.propagation.0 + own.time_of(packet + PACKET_OVERHEAD_BYTES);
     }

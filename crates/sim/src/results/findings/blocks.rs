@@ -4,11 +4,16 @@
 use super::percent;
 use crate::results::view::View;
 use sanloom_api::results::measure::s_of_ps;
-use sanloom_api::results::{Finding, FindingKind, InfinibandDirection, InfinibandLinkResult, Results};
+use sanloom_api::results::{
+    Candidate, Finding, FindingKind, InfinibandDirection, InfinibandLinkResult, Measure, Results,
+};
 use sanloom_api::words::plural;
+use sanloom_fc::config::Subnet;
 
 /// Share of the time without credit from which on a link is worth a finding, as for Fibre Channel.
 pub(super) const WAITS: f64 = 0.1;
+/// Largest exponent of the time limit of an acknowledgement (IBA volume 1, 9.7.6.1.3: 5 bits).
+const MAX_ACK_TIMEOUT: u8 = 31;
 /// Utilisation of a saturated link.
 pub(super) const SATURATED: f64 = 0.95;
 
@@ -44,6 +49,17 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     }]
 }
 
+/// Returns the change to the default time limit of an acknowledgement, or beyond it to four times
+/// the present one.
+fn longer(exponent: u8) -> Candidate {
+    let longer = if exponent < Subnet::default().ack_timeout { Subnet::default().ack_timeout } else { exponent + 2 };
+    let longer = longer.min(MAX_ACK_TIMEOUT);
+    Candidate {
+        what: format!("`ack_timeout = {longer}` in [subnet]"),
+        set: vec![("subnet.ack_timeout".to_owned(), longer.to_string())],
+    }
+}
+
 /// Queue pairs that repeat packets although none was lost: the time limit of an acknowledgement is
 /// shorter than packets wait in queues.
 pub(super) fn early_repetitions(view: &View<'_>, results: &Results) -> Option<Finding> {
@@ -67,7 +83,8 @@ pub(super) fn early_repetitions(view: &View<'_>, results: &Results) -> Option<Fi
             most.name,
             plural(connections, "connection")
         ),
-        remedy: "Raise `ack_timeout` in [subnet]; each step doubles the time, and 14 is the default".to_owned(),
+        candidates: vec![longer(exponent)],
+        measure: Measure::Total,
         ..Finding::default()
     })
 }

@@ -1,7 +1,7 @@
 //! Labs whose hosts reach their storage over SRP.
 
 use crate::labs;
-use sanloom_api::results::{FindingKind, Results};
+use sanloom_api::results::{Finding, FindingKind, Results};
 use sanloom_sim::net::infiniband as plane;
 use sanloom_sim::world::World;
 use std::collections::BTreeSet;
@@ -192,57 +192,11 @@ fn expired_lifetimes_end_every_request() {
 /// `updn` with a root to none.
 #[test]
 fn a_ring_deadlocks_with_minhop_and_not_with_updn() {
-    let text = |routing: &str| {
-        format!(
-            r#"
-[run]
-duration = "40ms"
-warmup = "0s"
-[subnet]
-routing = "{routing}"
-roots = "ring1"
-[infiniband_switch."ring{{1..5}}"]
-blocks = 80
-lifetime = 8
-last_lifetime = 8
-[host."server{{1..5}}"]
-[storage."array{{1..5}}"]
-rate = "1M/s"
-srp = {{}}
-[[link]]
-from = "server{{1..5}}"
-to = "ring{{1..5}}"
-rate = "4xQDR"
-[[link]]
-from = "array{{1..5}}"
-to = "ring{{1..5}}"
-rate = "4xQDR"
-[[isl]]
-from = "ring{{1..4}}"
-to = "ring{{2..5}}"
-rate = "4xQDR"
-[[isl]]
-from = "ring5"
-to = "ring1"
-rate = "4xQDR"
-[workload."reads{{1..3}}"]
-hosts = "server{{1..3}}"
-targets = "array{{3..5}}"
-size = "64KiB"
-depth = 16
-[workload."reads{{4..5}}"]
-hosts = "server{{4..5}}"
-targets = "array{{1..2}}"
-size = "64KiB"
-depth = 16
-"#
-        )
-    };
-    let stuck = labs::run(&labs::lab(&text("minhop")));
+    let stuck = labs::run(&labs::credit_ring("minhop", 8, &["run.duration=40ms"]));
     let finding = stuck.findings.iter().find(|finding| finding.kind == FindingKind::Deadlock).expect("a finding");
     let ports: BTreeSet<&str> = finding.cycle.iter().map(|port| port.split(':').next().unwrap_or("")).collect();
     assert_eq!((finding.cycle.len(), ports.len()), (5, 5), "{:?}", finding.cycle);
-    let moving = labs::run(&labs::lab(&text("updn")));
+    let moving = labs::run(&labs::credit_ring("updn", 8, &["run.duration=40ms"]));
     assert_eq!((stuck.totals.deadlocks, moving.totals.deadlocks), (1, 0));
     assert!(labs::mb_per_s(&moving) > 1_000.0, "{} MB/s", labs::mb_per_s(&moving));
     let dropped = |results: &Results| {
@@ -296,12 +250,17 @@ depth = 32
 size = "256KiB"
 read_share = 0.5
 "#;
-    let titles = |text: &str| -> Vec<String> {
-        labs::run(&labs::lab(text)).findings.into_iter().map(|finding| finding.title).collect()
+    let of = |sets: &[&str]| {
+        let results = labs::run(&labs::lab_with(text, "[subnet]\nack_timeout = 8\n", sets));
+        let is_early = |finding: &&Finding| finding.title.ends_with("repeated packets although none was lost");
+        let early = results.findings.iter().find(is_early).cloned();
+        (results.totals.io.throughput_bytes_per_s, early)
     };
-    let is_early = |title: &String| title.ends_with("repeated packets although none was lost");
-    let found = titles(&format!("{text}[subnet]\nack_timeout = 8\n"));
-    assert!(found.iter().any(is_early), "{found:?}");
-    let found = titles(text);
-    assert!(!found.iter().any(is_early), "{found:?}");
+    let (slow, early) = of(&[]);
+    let early = early.expect("the finding");
+    assert!(early.remedy.is_empty(), "advice is printed after a trial only: {early:?}");
+    let [candidate] = &early.candidates[..] else { panic!("{early:?}") };
+    let sets: Vec<String> = candidate.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let (fast, cured) = of(&sets.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(fast > 1.5 * slow && cured.is_none(), "{slow} and {fast} bytes/s, {cured:?}");
 }

@@ -74,6 +74,17 @@ pub fn lab_with(text: &str, more: &str, sets: &[&str]) -> Arc<Lab> {
     Arc::new(loaded.unwrap_or_else(|mistakes| panic!("{}", mistakes.render(false))).lab)
 }
 
+/// Returns the ring of five InfiniBand switches of the examples under full load, for 20 ms. Packets
+/// expire after 4.096 us × 2^`lifetime`, and no queue pair repeats them earlier.
+pub fn credit_ring(routing: &str, lifetime: u8, sets: &[&str]) -> Arc<Lab> {
+    const RING: &str = include_str!("../../../../../examples/infiniband-deadlock.toml");
+    let text = RING.replace("stop_issuing = \"500ms\"\n", "").replace("arrivals = \"poisson 10k/s\"", "depth = 16");
+    let lifetimes = ["lifetime", "last_lifetime"].map(|key| format!("infiniband_switch.*.{key}={lifetime}"));
+    let routing = format!("subnet.routing={routing}");
+    let own = ["run.duration=20ms", "subnet.ack_timeout=14", &routing, &lifetimes[0], &lifetimes[1]];
+    lab_with(&text, "", &own.iter().chain(sets).copied().collect::<Vec<_>>())
+}
+
 /// Returns a lab from its text.
 pub fn lab(text: &str) -> Arc<Lab> {
     lab_with(text, "", &[])
