@@ -56,6 +56,8 @@ pub struct EthernetDirection {
     /// Frames that the sender dropped because its memory had no room for them in the queue of this
     /// port. `frames_lost` counts each at the line on which it arrived.
     pub queue_drops: u64,
+    /// Frames of FCoE among `queue_drops` that were lost because the priority is not lossless.
+    pub fcoe_queue_drops: u64,
     /// Most bytes that waited in a queue of the sender, over the whole run.
     pub queue_max_bytes: u64,
     /// Headroom of a lossless priority at the receiver, if it is a switch with PFC, in bytes.

@@ -52,6 +52,7 @@ fn direction(view: &View<'_>, [counts, whole]: [&Counts; 2], link: &EthernetLink
         paused_fraction: ratio(paused.into_iter().max().unwrap_or(0), view.measured_ps),
         marked_frames: own.count.marked,
         queue_drops: own.count.refused,
+        fcoe_queue_drops: own.count.refused_fcoe,
         queue_max_bytes: line.queue_max_bytes(),
         headroom_bytes,
         headroom_max_bytes,

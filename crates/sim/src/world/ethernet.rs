@@ -48,6 +48,7 @@ impl Counts {
             now.count.pauses -= before.count.pauses;
             now.count.marked -= before.count.marked;
             now.count.refused -= before.count.refused;
+            now.count.refused_fcoe -= before.count.refused_fcoe;
             for (now, before) in now.paused_ps.iter_mut().zip(before.paused_ps) {
                 // A pause that begins within the reaction time counts from its begin.
                 *now = now.saturating_sub(before);

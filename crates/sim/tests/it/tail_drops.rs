@@ -32,6 +32,27 @@ fn an_incast_is_named_with_its_queue_its_host_and_changes_that_cure_it() {
     assert!(cures.len() >= 2, "{cures:?} of {:?}", finding.candidates);
 }
 
+const WITHOUT_PFC: &str = include_str!("../../../../examples/fcoe-without-pfc.toml");
+
+#[test]
+fn dropped_frames_of_fcoe_are_named_with_their_queue_their_cost_and_the_pfc_that_cures_them() {
+    let run = |sets: &[&str]| labs::run(&labs::lab_with(WITHOUT_PFC, "", sets));
+    let results = run(&[]);
+    let finding = losses(&results).unwrap_or_else(|| panic!("{:?}", results.findings));
+    assert_eq!(finding.culprit.as_deref(), Some("tor:0"));
+    let tor = results.ethernet_links.iter().find(|link| link.name == "server-tor").expect("the host's link");
+    assert_eq!((tor.forward.fcoe_queue_drops, results.drops["ethernet"]), (0, tor.backward.fcoe_queue_drops));
+    assert!(finding.title.contains(&format!("{} frames of FCoE", tor.backward.fcoe_queue_drops)), "{finding:?}");
+    let aborted = format!("{} commands of server", results.hosts[0].commands_aborted);
+    assert!(finding.detail.contains(&aborted), "{finding:?}");
+    assert!(finding.remedy.is_empty(), "advice is printed after a trial only: {finding:?}");
+    let [pfc] = &finding.candidates[..] else { panic!("{:?}", finding.candidates) };
+    assert_eq!(pfc.set, [("ethernet_switch.tor.pfc".to_owned(), "3".to_owned())]);
+    let changed = run(&["ethernet_switch.tor.pfc=3"]);
+    assert!(losses(&changed).is_none() && changed.drops.is_empty(), "{:?}", changed.drops);
+    assert!(changed.totals.io.throughput_bytes_per_s > 1.15 * results.totals.io.throughput_bytes_per_s);
+}
+
 #[test]
 fn a_full_line_that_drops_a_few_frames_is_a_bottleneck_and_no_loss() {
     // Two senders with large windows fill the line; time-outs take no noticeable time.

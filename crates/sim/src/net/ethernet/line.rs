@@ -65,6 +65,8 @@ pub struct LineCount {
     pub marked: u64,
     /// Frames that found no memory for a queue of the sender.
     pub refused: u64,
+    /// Frames of FCoE among them that no headroom was meant for.
+    pub refused_fcoe: u64,
 }
 
 /// Frames of lossless priorities that a line has brought to a switch for one of its ports.

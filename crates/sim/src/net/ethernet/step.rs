@@ -120,7 +120,10 @@ impl EthernetPlane {
             Err(full) => {
                 line.count.refused += 1;
                 return Err(match full {
-                    Full::Pool => PacketLoss::Congestion,
+                    Full::Pool => {
+                        line.count.refused_fcoe += u64::from(packet.is_fcoe());
+                        PacketLoss::Congestion
+                    }
                     Full::Headroom => PacketLoss::Headroom,
                 });
             }

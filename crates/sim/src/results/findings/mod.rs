@@ -4,6 +4,7 @@
 mod blocks;
 mod credits;
 mod fabric;
+mod fcoe_drops;
 mod forwarder;
 mod lanes;
 mod limits;
@@ -42,6 +43,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(pauses::headroom(results));
     found.extend(pause_spreading::spreading(view, results));
     found.extend(tail_drops::find(view, results));
+    found.extend(fcoe_drops::find(view, results));
     found.extend(pauses::saturated(results));
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));

@@ -1,0 +1,109 @@
+//! Queues of Ethernet that drop frames of FCoE, because their priority is not lossless there.
+
+use super::list;
+use crate::net::LossSite;
+use crate::results::view::View;
+use sanloom_api::results::{Candidate, EthernetDirection, Finding, FindingKind, HostResult, Measure, Results, Victim};
+use sanloom_api::words::plural;
+use sanloom_fc::config::{Node, PRIORITIES};
+use sanloom_fc::san::{FcoePath, fcoe_paths};
+use std::collections::BTreeSet;
+
+/// Largest number of switches that the candidate changes.
+const MOST_CHANGED: usize = 64;
+
+/// Returns one finding for all queues that drop frames of FCoE. Fibre Channel sends no frame again,
+/// so each loss ends its command with an abort or a time-out.
+pub(super) fn find(view: &View<'_>, results: &Results) -> Option<Finding> {
+    let ways = || results.ethernet_links.iter().flat_map(|link| [&link.forward, &link.backward]);
+    let dropping: Vec<&EthernetDirection> = ways().filter(|way| way.fcoe_queue_drops > 0).collect();
+    // The first of equal queues, as for other findings.
+    let worst = dropping.iter().rev().max_by_key(|way| way.fcoe_queue_drops)?;
+    let frames: u64 = dropping.iter().map(|way| way.fcoe_queue_drops).sum();
+    let lossy = lossy(view);
+    let hosts = hosts(view, results, &lossy);
+    let aborted: u64 = hosts.iter().map(|host| host.commands_aborted).sum();
+    let longest_us = hosts.iter().map(|host| host.io.latency.max_us).fold(0.0, f64::max);
+    let more = match dropping.len() {
+        1 => String::new(),
+        all => format!(" ({} in the queues of {})", plural(frames, "frame"), plural(all as u64, "port")),
+    };
+    let cost = match aborted {
+        0 => "no command of the measured time was aborted for it".to_owned(),
+        _ => format!(
+            "{} of {} were aborted and sent again, and the slowest request took {:.3} s",
+            plural(aborted, "command"),
+            list(&hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>()),
+            longest_us / 1e6
+        ),
+    };
+    Some(Finding {
+        kind: FindingKind::CongestionLoss,
+        title: format!(
+            "the queue of {} dropped {} of FCoE, because its priority has no PFC",
+            worst.from,
+            plural(worst.fcoe_queue_drops, "frame")
+        ),
+        detail: format!("Fibre Channel repeats no frame{more}: {cost}"),
+        candidates: with_pfc(view, &lossy).into_iter().collect(),
+        measure: Measure::Victims,
+        culprit: Some(worst.from.clone()),
+        victims: hosts
+            .iter()
+            .map(|host| Victim {
+                name: host.name.clone(),
+                during_bytes_per_s: host.io.throughput_bytes_per_s,
+                ..Victim::default()
+            })
+            .collect(),
+        ..Finding::default()
+    })
+}
+
+/// Virtual links of FCoE that have lost frames on Ethernet.
+fn lossy(view: &View<'_>) -> Vec<FcoePath> {
+    let is_lossy = |path: &FcoePath| {
+        let lanes = [0, 1].map(|side| LossSite::Line(2 * u32::from(path.link) + side));
+        path.config.fcip.is_none() && view.lost_at(&lanes).contains_key("ethernet")
+    };
+    fcoe_paths(&view.world.lab).into_iter().filter(is_lossy).collect()
+}
+
+/// Hosts with aborted commands: those at lossy links, or all if a link between switches loses
+/// frames.
+fn hosts<'r>(view: &View<'_>, results: &'r Results, lossy: &[FcoePath]) -> Vec<&'r HostResult> {
+    let mut at_links = BTreeSet::new();
+    for path in lossy {
+        let ends = view.world.lab.links[usize::from(path.link)].ends.map(|end| end.node);
+        let host = ends.into_iter().find_map(|node| if let Node::Host(host) = node { Some(host) } else { None });
+        at_links.insert(host);
+    }
+    let everywhere = at_links.contains(&None);
+    let is_hit = |(number, host): &(u16, &HostResult)| {
+        host.commands_aborted > 0 && (everywhere || at_links.contains(&Some(*number)))
+    };
+    (0..).zip(&results.hosts).filter(is_hit).map(|(_, host)| host).collect()
+}
+
+/// Returns the change to PFC at every switch that does not keep the priorities of the lossy links
+/// lossless, and at the adapters of the links.
+fn with_pfc(view: &View<'_>, lossy: &[FcoePath]) -> Option<Candidate> {
+    let lab = &view.world.lab;
+    let needed = lossy.iter().fold(0_u8, |mask, path| mask | 1 << path.config.priority);
+    let lacking = lab.ethernet_switches.iter().filter(|switch| needed & !switch.lossless_priorities() != 0);
+    let numbers = |mask: u8| -> Vec<String> {
+        (0..PRIORITIES).filter(|priority| mask & 1 << priority != 0).map(|priority| priority.to_string()).collect()
+    };
+    let mut set: Vec<(String, String)> = lacking
+        .map(|switch| {
+            let all = numbers(switch.lossless_priorities() | needed);
+            let value = if let [one] = &all[..] { one.clone() } else { format!("[{}]", all.join(", ")) };
+            (format!("ethernet_switch.{}.pfc", switch.name), value)
+        })
+        .collect();
+    for path in lossy.iter().filter(|path| !path.config.pfc) {
+        set.push((format!("link.{}.ethernet.pfc", lab.links[usize::from(path.link)].name), "true".to_owned()));
+    }
+    let what = format!("PFC for priority {}, which FCoE uses", numbers(needed).join(" and "));
+    (!set.is_empty() && set.len() <= MOST_CHANGED).then_some(Candidate { what, set })
+}
