@@ -22,7 +22,7 @@ pub use live::{CaptureRow, CapturesView, CounterRow, CountersView, GroupRow, Gro
 pub use node::{Attachment, NodeKind, NodeRow, NodesView};
 pub use plane::{
     ChannelRow, ChannelsView, ConnectionRow, ConnectionsView, EthernetPortRow, EthernetSwitchRow, EthernetView,
-    InfinibandPortRow, InfinibandView, LinkRow, LinksView, Plane, PlaneWhich,
+    InfinibandPortRow, InfinibandSwitchRow, InfinibandView, LinkRow, LinksView, Plane, PlaneWhich,
 };
 pub use port::{
     Dark, FcipRow, FlogiView, LoginKind, LoginRow, NameRow, NsView, PORT_COUNTERS, PortCounter, PortErrors, PortMode,

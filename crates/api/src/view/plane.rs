@@ -173,9 +173,30 @@ pub struct ConnectionRow {
 
 /// InfiniBand of a lab.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct InfinibandView {
+    /// One row for each switch, in the order of the lab.
+    pub switches: Vec<InfinibandSwitchRow>,
     /// One row for each end of a link, in the order of the links.
     pub ports: Vec<InfinibandPortRow>,
+}
+
+/// An InfiniBand switch.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InfinibandSwitchRow {
+    /// Name.
+    pub switch: String,
+    /// Node GUID, as 16 hexadecimal digits after `0x`.
+    pub guid: String,
+    /// LID of the switch, which is that of its port 0; absent if the subnet manager does not reach
+    /// it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lid: Option<u16>,
+    /// Ports with a link.
+    pub ports: u32,
+    /// LIDs of adapters to which its forwarding table leads.
+    pub routes: u32,
 }
 
 /// A port of an InfiniBand switch or of an adapter. Counters are those since the start.
@@ -184,6 +205,9 @@ pub struct InfinibandView {
 pub struct InfinibandPortRow {
     /// Name, for example `ib1:4` or `server1:ib0`.
     pub port: String,
+    /// Node GUID of an adapter, as 16 hexadecimal digits after `0x`; absent for a port of a switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guid: Option<String>,
     /// LID of an adapter's port; absent for a port of a switch, and if the subnet manager does not
     /// reach it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -103,7 +103,8 @@ enum What {
     Ethernet,
     /// TCP connections of iSCSI and FCIP: state, windows, round-trip time, repeated segments
     Connections,
-    /// InfiniBand ports: LIDs, packets, credit of each lane, waits for credit, discards
+    /// InfiniBand switches and adapters with GUIDs and LIDs; ports with routes, packets, credit of
+    /// each lane, waits for credit, discards
     Infiniband,
     /// SRP channels: requests, responses, bytes moved by RDMA
     Channels,

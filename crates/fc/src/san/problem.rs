@@ -153,6 +153,8 @@ problem_kinds! {
     /// Advice: the subnet manager cannot route the subnet with the engine of the lab, or the engine
     /// leaves interfaces without a path.
     RefusedRouting = "refused-routing",
+    /// Advice: root switches of a routing engine that has none.
+    UnusedRoots = "unused-roots",
     /// Advice: packets of a service level in use never leave a port, because their lane has no
     /// weight there or does not exist.
     StarvedLane = "starved-lane",

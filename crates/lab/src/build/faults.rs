@@ -46,7 +46,8 @@ pub(super) fn build<'d>(
         let at = element.time("at").unwrap_or_default();
         let until = until(&element, at, sink);
         let (only, on_planes) = (Plane::of(trouble), Vec::new());
-        let mut finder = Finder { lab, names, index: &index, element: &element, budget, sink, only, on_planes };
+        let mut finder =
+            Finder { lab, names, index: &index, element: &element, budget, sink, trouble, only, on_planes };
         let of_fibre_channel = finder.kinds(trouble);
         for kind in of_fibre_channel.into_iter().chain(finder.kinds_on_planes(trouble)) {
             let place = Where {
@@ -145,6 +146,7 @@ struct Finder<'a, 'd> {
     element: &'a Element<'d>,
     budget: &'a mut Budget,
     sink: &'a mut Sink,
+    trouble: Trouble,
     /// The kind of fault exists on this plane only.
     only: Option<Plane>,
     /// Places of the names that are those of planes.
@@ -435,6 +437,9 @@ impl Finder<'_, '_> {
         if let Some((plane, node)) = planes::node(self, text) {
             let port = ports::number(text, u16::MAX, origin, self.sink)?;
             let linked = self.index.planes[plane as usize].ports_of(node);
+            if planes::report_elsewhere(self, text, port, Some(plane), &linked) {
+                return None;
+            }
             let found = self.choose_port(text, port, &linked, origin);
             self.on_planes.extend(found.map(|(link, end)| (plane, At::End(link, end))));
             return None;
@@ -442,6 +447,9 @@ impl Finder<'_, '_> {
         let end = ports::end(text, self.names, "node", |_| true, origin, self.sink)?;
         let of_node = self.index.by_port.range((end.node, 0)..=(end.node, u16::MAX));
         let linked: Vec<(u16, (u16, u8))> = of_node.map(|(&(_, port), &place)| (port, place)).collect();
+        if planes::report_elsewhere(self, text, end.port, None, &linked) {
+            return None;
+        }
         self.choose_port(text, end.port, &linked, origin)
     }
 

@@ -126,7 +126,7 @@ const SUBNET_KEYS: [Key; 8] = [
         path: "roots",
         kind: Kind::Patterns,
         fallback: Fallback::Absent("the routing engine finds them; in a ring there are none"),
-        meaning: "Root switches of `updn` and `ftree`.",
+        meaning: "Root switches of `updn` and `ftree`; `minhop` has none.",
         example: "\"spine{1..2}\"",
         also: &["root", "root_guid_file"],
     },

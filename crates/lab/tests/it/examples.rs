@@ -6,11 +6,13 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Labs that demonstrate the configuration about which they are warned, with the warning.
-const MEANT: [(&str, &str); 13] = [
+const MEANT: [(&str, &str); 15] = [
     ("domain-overlap.toml", "isolated-link"),
     ("ethernet-pause.toml", "pause-mismatch"),
     ("fcip-distance.toml", "small-window"),
     ("infiniband-credits.toml", "few-credits"),
+    ("ipoib-gateway.toml", "bad-size"),
+    ("ipoib-modes.toml", "bad-size"),
     ("long-distance.toml", "few-credits"),
     ("merge-refused.toml", "isolated-link"),
     ("vendor-flow-control.toml", "isolated-link"),

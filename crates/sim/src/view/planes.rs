@@ -7,10 +7,10 @@ use crate::world::World;
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::view::{
     ChannelRow, ChannelsView, ConnectionRow, ConnectionsView, EthernetPortRow, EthernetSwitchRow, EthernetView,
-    InfinibandPortRow, InfinibandView, LinkRow, LinksView, Plane, PlaneWhich, Table,
+    InfinibandPortRow, InfinibandSwitchRow, InfinibandView, LinkRow, LinksView, Plane, PlaneWhich, Table,
 };
-use sanloom_fc::config::InfinibandNode;
-use sanloom_fc::san::{Lab, forwarder_mismatch};
+use sanloom_fc::config::{InfinibandEnd, InfinibandNode};
+use sanloom_fc::san::{Lab, forwarder_mismatch, infiniband_adapter_guid, infiniband_switch_guid};
 use sanloom_transport::tcp::Connection;
 use std::array::from_fn;
 use std::collections::BTreeMap;
@@ -174,6 +174,10 @@ fn connections(world: &World) -> ConnectionsView {
     ConnectionsView { connections: sessions.chain(tunnels).collect() }
 }
 
+fn guid(number: u64) -> String {
+    format!("{number:#018x}")
+}
+
 fn infiniband(world: &World) -> InfinibandView {
     let (lab, plane, now) = (&world.lab, &world.net.infiniband, world.net.now());
     let interfaces = lab.infiniband_interfaces();
@@ -197,6 +201,7 @@ fn infiniband(world: &World) -> InfinibandView {
         };
         InfinibandPortRow {
             port: end.name(lab),
+            guid: interface.map(|interface| guid(infiniband_adapter_guid(interface as u16))),
             lid: interface.and_then(|interface| plane.lid(interface as u16)),
             routes: match end.node {
                 InfinibandNode::Switch(switch) => {
@@ -221,7 +226,19 @@ fn infiniband(world: &World) -> InfinibandView {
             discards: lost.get(&rx).cloned().unwrap_or_default(),
         }
     });
-    InfinibandView { ports: ports.collect() }
+    let ports: Vec<InfinibandPortRow> = ports.collect();
+    let switches = (0u16..).zip(&lab.infiniband.switches).map(|(number, switch)| {
+        let has_route = |lid: &&u16| plane.output(number, **lid).is_some();
+        let is_own = |end: &&InfinibandEnd| end.node == InfinibandNode::Switch(number);
+        InfinibandSwitchRow {
+            switch: switch.name.clone(),
+            guid: guid(infiniband_switch_guid(number)),
+            lid: plane.switch_lid(number),
+            ports: lab.infiniband.links.iter().flat_map(|link| &link.ends).filter(is_own).count() as u32,
+            routes: lids.iter().filter(has_route).count() as u32,
+        }
+    });
+    InfinibandView { switches: switches.collect(), ports }
 }
 
 fn channels(world: &World) -> ChannelsView {

@@ -148,6 +148,14 @@ fn infiniband_ports_have_lids_and_credit_and_channels_have_requests() {
             ports.iter().filter(|row| row.routes.contains(&adapter.lid.unwrap())).map(|row| &*row.attached).collect();
         assert_eq!(to, [&*adapter.port], "{ports:?}");
     }
+    // OpenSM gives the manager's port the first LID, and each switch one LID.
+    let [switch] = &lab.infiniband().switches[..] else { panic!("one switch") };
+    assert_eq!((switch.switch.as_str(), switch.guid.as_str()), ("ib", "0x0002c90200000000"));
+    assert_eq!((switch.ports, switch.routes), (2, 2));
+    let all: BTreeSet<u16> = lids.iter().copied().chain(switch.lid).collect();
+    assert_eq!(all, BTreeSet::from([1, 2, 3]), "{switch:?} {ports:?}");
+    let guids: BTreeSet<&str> = ports.iter().filter_map(|row| row.guid.as_deref()).collect();
+    assert_eq!(guids, BTreeSet::from(["0x0002c90300000000", "0x0002c90300000010"]));
     for row in &ports {
         assert_eq!((row.lane_credits.len(), row.blocks), (2, 256), "{row:?}");
         // Lane 0 carries nothing, so its whole buffer is free.

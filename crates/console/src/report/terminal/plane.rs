@@ -149,8 +149,28 @@ fn lids(lids: &[u16]) -> String {
 }
 
 pub(super) fn infiniband(out: &mut String, table: &InfinibandView, width: usize) {
+    let mut switches = Grid::new(vec![
+        Column::left("switch"),
+        Column::left("GUID"),
+        Column::right("LID"),
+        Column::right("ports"),
+        Column::right("routes"),
+    ]);
+    for row in &table.switches {
+        switches.row(vec![
+            clean(&row.switch),
+            row.guid.clone(),
+            row.lid.map(|lid| lid.to_string()).unwrap_or_default(),
+            row.ports.to_string(),
+            row.routes.to_string(),
+        ]);
+    }
+    if !table.switches.is_empty() {
+        out.push_str(&switches.render(width));
+    }
     let mut grid = Grid::new(vec![
         Column::left("port"),
+        Column::left("GUID").rank(3),
         Column::right("LID"),
         Column::left("routes").rank(1),
         Column::left("attached"),
@@ -172,6 +192,7 @@ pub(super) fn infiniband(out: &mut String, table: &InfinibandView, width: usize)
         let credits: Vec<String> = row.lane_credits.iter().map(u16::to_string).collect();
         grid.row(vec![
             clean(&row.port),
+            row.guid.clone().unwrap_or_default(),
             row.lid.map(|lid| lid.to_string()).unwrap_or_default(),
             lids(&row.routes),
             clean(&row.attached),

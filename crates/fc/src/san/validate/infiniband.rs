@@ -384,7 +384,18 @@ fn unconnected(lab: &Lab, problems: &mut Problems) {
 /// A routing engine that refuses the subnet, or that leaves pairs without a path.
 fn routing(lab: &Lab, problems: &mut Problems) {
     let engine = lab.infiniband.subnet.routing;
-    if engine == SubnetRouting::MinHop || lab.infiniband.links.is_empty() {
+    if lab.infiniband.links.is_empty() {
+        return;
+    }
+    if engine == SubnetRouting::MinHop {
+        if !lab.infiniband.subnet.roots.is_empty() {
+            problems.add(
+                ProblemKind::UnusedRoots,
+                Place::of(Section::Subnet, 0).key("roots"),
+                "`minhop` has no root switches, so `roots` has no effect".to_owned(),
+                "leave `roots` out, or use routing = \"updn\" or \"ftree\"",
+            );
+        }
         return;
     }
     let routes = SubnetGraph::of(lab).routes(&BTreeSet::new());

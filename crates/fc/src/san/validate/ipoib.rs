@@ -1,9 +1,10 @@
 //! Validation of IP over InfiniBand and of routers to Ethernet.
 
 use super::Problems;
+use super::ethernet::link_place;
 use crate::config::{EthernetNode, InfinibandNode, IpoibMode, MIN_IP_MTU};
 use crate::san::masks::Masks;
-use crate::san::{IpPaths, Lab, Place, ProblemKind, Section};
+use crate::san::{IpPaths, IpWay, Lab, Place, ProblemKind, Section};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
@@ -16,6 +17,82 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     if lab.infiniband.has_ipoib() {
         partitions(lab, problems);
     }
+}
+
+/// Advice about MTUs on the ways of sessions that cross InfiniBand. Each host is named once.
+pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
+    if !lab.infiniband.has_ipoib() {
+        return;
+    }
+    let mut named = BTreeSet::new();
+    IpPaths::for_each_pair(lab, |paths, host, _, ways| {
+        let on_infiniband =
+            |way: &&IpWay| way.router.is_some() || way.ends.iter().any(|end| paths.on_infiniband(*end).is_some());
+        let unlike = ways.iter().filter(on_infiniband).find_map(|way| unlike_mtus(lab, paths, way));
+        if let Some((place, reason, remedy)) = unlike.filter(|_| named.insert(host)) {
+            problems.add(ProblemKind::BadSize, place, reason, remedy);
+        }
+        true
+    });
+}
+
+/// Place, reason and remedy of MTUs on a way that do not fit each other. The simulator gives
+/// segments the size of the smallest one from the first segment on. Without a router, the ends agree on
+/// that size (MSS option, RFC 9293, section 3.7.1). An interface of a router that is smaller than
+/// both ends is known to them by path MTU discovery only (RFC 1191).
+fn unlike_mtus(lab: &Lab, paths: &IpPaths<'_>, way: &IpWay) -> Option<(Place, String, String)> {
+    let [near, far] = way.ends.map(|end| paths.mtu(end));
+    let name = |interface: u16| match paths.on_infiniband(interface) {
+        None => paths.iscsi.interfaces[usize::from(interface)].end.name(lab),
+        Some(number) => paths.infiniband[usize::from(number)].end.name(lab),
+    };
+    let place_of = |interface: u16| match paths.on_infiniband(interface) {
+        None => (link_place(paths.iscsi.interfaces[usize::from(interface)].link), "mtu"),
+        Some(number) => {
+            let node = paths.infiniband[usize::from(number)].end.node;
+            let is_given = paths.ipoib(node).is_some_and(|ipoib| ipoib.mtu.is_some());
+            (place(node), if is_given { "ipoib.mtu" } else { "ipoib" })
+        }
+    };
+    let key_of = |interface: u16| match paths.on_infiniband(interface) {
+        None => format!("`mtu` of the link of `{}`", name(interface)),
+        Some(_) => format!("`ipoib.mtu` of `{}`", name(interface)),
+    };
+    let [from, to] = way.ends;
+    let of_router = way.router.map_or([from, to], |(_, interfaces)| interfaces);
+    let narrow = of_router.into_iter().min_by_key(|interface| paths.mtu(*interface))?;
+    let least = paths.mtu(narrow);
+    if least < near.min(far) {
+        let (place, key) = place_of(narrow);
+        return Some((
+            place.key(key),
+            format!(
+                "`{}` and `{}` agree on packets of {} bytes, but `{}` between them passes {least}: the simulator \
+                 sends segments of that size, and a network without path MTU discovery loses longer ones",
+                name(from),
+                name(to),
+                near.min(far),
+                name(narrow)
+            ),
+            format!("raise {} to {}, or lower those of the ends to {least}", key_of(narrow), near.min(far)),
+        ));
+    }
+    if near == far {
+        return None;
+    }
+    let (small, large) = if near < far { (from, to) } else { (to, from) };
+    let (place, key) = place_of(large);
+    Some((
+        place.key(key),
+        format!(
+            "`{}` has an MTU of {} and `{}` of {}, so their segments have the smaller size",
+            name(from),
+            near,
+            name(to),
+            far
+        ),
+        format!("set {} to {}, or raise {}", key_of(large), near.min(far), key_of(small)),
+    ))
 }
 
 fn place(node: InfinibandNode) -> Place {

@@ -85,6 +85,7 @@ impl Lab {
         ethernet_advice::advise(self, &mut problems);
         fcoe::advise(self, &mut problems);
         infiniband::advise(self, &mut problems);
+        ipoib::advise(self, &mut problems);
         // A lab with only iSCSI and SRP targets has nothing to simulate.
         let is_live = |host: &super::Host| host.hbas.iter().all(|hba| self.live.uplinks.contains_key(&hba.wwpn));
         let only_live = self.hosts.iter().all(is_live) && !(self.live.iscsi.is_empty() && self.live.srp.is_empty());

@@ -8,9 +8,10 @@ use sanloom_fc::config::{EthernetFault, FaultKind};
 /// Reason and remedy for a kind of fault that Ethernet does not have.
 pub(super) fn refused(trouble: Trouble) -> (&'static str, &'static str) {
     match trouble {
-        Trouble::LostCreditUpdates => {
-            ("links of Ethernet have no credits", "use \"frame-loss\", or name a link of InfiniBand")
-        }
+        Trouble::LostCreditUpdates => (
+            "links of Ethernet have no credits",
+            "use \"pause-storm\", with which an interface stops its link partner, or name a link of InfiniBand",
+        ),
         _ => (
             "links of Ethernet have no credits",
             "use \"pause-storm\", with which an interface stops its link partner, or name a link of Fibre Channel",

@@ -135,17 +135,69 @@ pub(super) fn node(finder: &Finder<'_, '_>, text: &str) -> Option<(Plane, Place)
         return Some((plane, Place::Switch(number)));
     }
     let node = finder.names.get(name)?;
-    let place = match node {
-        Node::Host(host) => Place::Host(host),
-        Node::Storage(storage) => Place::Storage(storage),
-        Node::Switch(switch) => Place::Forwarder(switch),
-        Node::Loop(_) => return None,
-    };
+    let place = of_node(node)?;
     let has_port = finder.index.by_port.range((node, 0)..=(node, u16::MAX)).next().is_some();
     let is_meant = |plane: &Plane| finder.only.map_or(!has_port, |only| only == *plane);
     let planes = PLANES.into_iter().zip(&finder.index.planes).filter(|(plane, _)| is_meant(plane));
     let found = planes.filter(|(_, index)| !index.ports_of(place).is_empty()).map(|(plane, _)| (plane, place));
     found.into_iter().next()
+}
+
+fn of_node(node: Node) -> Option<Place> {
+    match node {
+        Node::Host(host) => Some(Place::Host(host)),
+        Node::Storage(storage) => Some(Place::Storage(storage)),
+        Node::Switch(switch) => Some(Place::Forwarder(switch)),
+        Node::Loop(_) => None,
+    }
+}
+
+/// Reports a port that another plane has than the one on which it is looked up, and returns whether
+/// there is one. `plane` is `None` for Fibre Channel, and `linked` has the ports of the node there.
+pub(super) fn report_elsewhere(
+    finder: &mut Finder<'_, '_>,
+    text: &str,
+    port: Option<u16>,
+    plane: Option<Plane>,
+    linked: &[(u16, (u16, u8))],
+) -> bool {
+    let is_at = |ports: &[(u16, (u16, u8))]| match port {
+        Some(port) => ports.iter().find(|(own, _)| *own == port).map(|(_, at)| at.0),
+        None => ports.first().map(|(_, at)| at.0),
+    };
+    let Some(node) = finder.names.get(text.split_once(':').map_or(text, |(name, _)| name)) else { return false };
+    if is_at(linked).is_some() {
+        return false;
+    }
+    let others = PLANES.into_iter().zip(&finder.index.planes).filter(|(other, _)| Some(*other) != plane);
+    let on_planes = others.filter_map(|(other, index)| {
+        let link = is_at(&index.ports_of(of_node(node)?))?;
+        Some((Some(other), index.ends[usize::from(link)].0.as_str()))
+    });
+    let of_node = finder.index.by_port.range((node, 0)..=(node, u16::MAX));
+    let own: Vec<(u16, (u16, u8))> = of_node.map(|(&(_, port), &at)| (port, at)).collect();
+    let fibre_channel = is_at(&own).filter(|_| plane.is_some());
+    let fibre_channel = fibre_channel.map(|link| (None, finder.lab.links[usize::from(link)].name.as_str()));
+    let Some((other, link)) = { on_planes }.next().or(fibre_channel) else { return false };
+    let name = |plane: Option<Plane>| plane.map_or("Fibre Channel", Plane::name);
+    let (reason, remedy) = match (finder.only, other) {
+        (Some(only), other) => (
+            format!("this kind of fault exists on {} only", only.name()),
+            match other {
+                Some(Plane::Ethernet) => super::ethernet::refused(finder.trouble).1.to_owned(),
+                Some(Plane::Infiniband) => super::infiniband::refused(finder.trouble).1.to_owned(),
+                None => format!("name a link or an interface of {}", only.name()),
+            },
+        ),
+        (None, _) => (
+            format!("`port` means the ports of {} here", name(plane)),
+            format!("name its link `{link}`, with `end` for a fault of one port"),
+        ),
+    };
+    let origin = finder.element.origin(if finder.only.is_some() { "kind" } else { "port" });
+    let reason = format!("`{}` is a port of {}, and {reason}", crate::value::cut(text), name(other));
+    finder.sink.error(CONFLICT, &origin, reason, remedy);
+    true
 }
 
 /// Replaces the links of planes by their ends at the node `name`.

@@ -350,6 +350,11 @@ impl InfinibandPlane {
         self.manager.lid(interface)
     }
 
+    /// Returns the LID of a switch; `None` if the subnet manager did not reach it.
+    pub fn switch_lid(&self, switch: u16) -> Option<u16> {
+        self.manager.switch_lid(switch)
+    }
+
     /// Returns all LIDs of an interface.
     pub fn lids_of(&self, interface: u16) -> Option<Range> {
         self.manager.lids_of(interface)

@@ -93,6 +93,11 @@ impl Manager {
         self.lids_of(interface).map(|range| range.base)
     }
 
+    /// Returns the LID of a switch: that of its port 0.
+    pub fn switch_lid(&self, switch: u16) -> Option<u16> {
+        self.lids.of(PortId { node: switch.into(), port: 0 }).map(|range| range.base)
+    }
+
     /// Returns all LIDs of an interface.
     pub fn lids_of(&self, interface: u16) -> Option<Range> {
         self.lids.of(self.port(Station::Interface(interface)))

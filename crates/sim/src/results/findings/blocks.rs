@@ -8,7 +8,8 @@ use sanloom_api::results::{
     Candidate, Finding, FindingKind, InfinibandDirection, InfinibandLinkResult, Measure, Results,
 };
 use sanloom_api::words::plural;
-use sanloom_fc::config::Subnet;
+use sanloom_fc::config::{InfinibandNode, Subnet};
+use sanloom_fc::san::Lab;
 
 /// Share of the time without credit from which on a link is worth a finding, as for Fibre Channel.
 pub(super) const WAITS: f64 = 0.1;
@@ -42,11 +43,31 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
                 false => format!("found at {at_s:.6} s, when the lifetime of a packet ended"),
             }
         ),
-        remedy: "Set `routing = \"updn\"` in [subnet], whose paths form no cycle".to_owned(),
+        candidates: without_cycles(lab, &first.waits),
+        measure: Measure::Total,
         cycle,
         from_s: Some(at_s),
         ..Finding::default()
     }]
+}
+
+/// Returns the change to `updn`, whose paths form no cycle. Its root is a switch of the cycle, unless
+/// the lab names roots: a ring has no switch that stands out.
+fn without_cycles(lab: &Lab, waits: &[(u32, u8)]) -> Vec<Candidate> {
+    let mut set = vec![("subnet.routing".to_owned(), "updn".to_owned())];
+    let mut what = "`routing = \"updn\"` in [subnet]".to_owned();
+    if lab.infiniband.subnet.roots.is_empty() {
+        let mut nodes = waits.iter().filter_map(|(line, _)| {
+            match lab.infiniband.links[*line as usize / 2].ends[*line as usize % 2].node {
+                InfinibandNode::Switch(switch) => Some(&lab.infiniband.switches[usize::from(switch)].name),
+                InfinibandNode::Host(_) | InfinibandNode::Storage(_) => None,
+            }
+        });
+        let Some(root) = nodes.next() else { return Vec::new() };
+        set.push(("subnet.roots".to_owned(), root.clone()));
+        what = format!("`routing = \"updn\"` in [subnet] with the root `{root}`");
+    }
+    vec![Candidate { what, set }]
 }
 
 /// Returns the change to the default time limit of an acknowledgement, or beyond it to four times

@@ -81,7 +81,8 @@ pub fn credit_ring(routing: &str, lifetime: u8, sets: &[&str]) -> Arc<Lab> {
     let text = RING.replace("stop_issuing = \"500ms\"\n", "").replace("arrivals = \"poisson 10k/s\"", "depth = 16");
     let lifetimes = ["lifetime", "last_lifetime"].map(|key| format!("infiniband_switch.*.{key}={lifetime}"));
     let routing = format!("subnet.routing={routing}");
-    let own = ["run.duration=20ms", "subnet.ack_timeout=14", &routing, &lifetimes[0], &lifetimes[1]];
+    let own =
+        ["run.duration=20ms", "subnet.ack_timeout=14", "subnet.roots=ring1", &routing, &lifetimes[0], &lifetimes[1]];
     lab_with(&text, "", &own.iter().chain(sets).copied().collect::<Vec<_>>())
 }
 
