@@ -6,6 +6,7 @@
 //! lines and switches, and receives the queue as an argument: [`FcPlane`] for Fibre Channel,
 //! [`EthernetPlane`], and [`InfinibandPlane`].
 
+mod circle;
 pub mod ethernet;
 mod events;
 pub mod fc;
@@ -21,8 +22,8 @@ pub use fc::{
     BufferCount, Channel, ChannelCount, Crossbar, End, Fate, FcPlane, Flight, FrameRef, GAP_BYTES, Half, InFlight,
     Incident, InputCount, Lane, LaneChannels, LaneCount, LaneFault, LoopTenancy, Loss, LossSite, Lost, MessageTx,
     Messages, NPortPlan, NPortPlane, NetPlan, OVERHEAD_BYTES, Observed, ObservedKind, Outbox, Pace, Priorities,
-    Recorder, Sent, Share, StateChanges, SwitchPlan, SwitchPlane, Turn, Unsent, WAIT_BUCKETS, WaitCount, injection,
-    loops,
+    Recorder, Sent, Share, StandingDeadlock, StateChanges, SwitchPlan, SwitchPlane, Turn, Unsent, WAIT_BUCKETS,
+    WaitCount, injection, loops,
 };
 pub(crate) use fc::{divide, parts};
 pub use queue::{EventQueue, NEVER};

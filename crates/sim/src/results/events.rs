@@ -2,13 +2,14 @@
 
 use super::view::View;
 use crate::host::PathState;
-use crate::net::Incident;
+use crate::net::{Incident, StandingDeadlock};
 use crate::world::{Disks, Note, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Event, EventKind, FaultEvent};
 use sanloom_api::words::plural;
 use sanloom_fc::config::{Direction, Fault, FaultKind, Node, OutOfBandFault};
 use sanloom_fc::zoning::ZoneEdit;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Limit on the events in a report.
@@ -151,12 +152,33 @@ pub(super) fn faults(view: &View<'_>) -> Vec<FaultEvent> {
         .collect()
 }
 
-/// Returns the deadlocks since the end of the warm-up: time of detection, and lanes.
-pub(super) fn deadlocks<'v>(view: &'v View<'_>) -> impl Iterator<Item = (u64, &'v [u32])> {
-    view.world.net.fc.recorder.incidents().iter().filter_map(|incident| match incident {
-        Incident::Deadlock { at_ps, cycle } if *at_ps >= view.from_ps => Some((*at_ps, &cycle[..])),
+/// A credit deadlock of Fibre Channel.
+pub(super) struct Deadlock<'v> {
+    /// Time of detection; if it stands, the time since which the last of its lanes has waited.
+    pub at_ps: u64,
+    /// True if it holds at the end of the run.
+    pub stands: bool,
+    /// Lanes, each of which waits for the next one.
+    pub cycle: Cow<'v, [u32]>,
+}
+
+/// Returns the credit deadlocks that held after the end of the warm-up, or hold now.
+pub(super) fn deadlocks<'v>(view: &'v View<'_>) -> Vec<Deadlock<'v>> {
+    let fc = &view.world.net.fc;
+    let detected = fc.recorder.incidents().iter().filter_map(|incident| match incident {
+        Incident::Deadlock { at_ps, until_ps, cycle } if *until_ps >= view.from_ps => {
+            Some(Deadlock { at_ps: *at_ps, stands: false, cycle: Cow::Borrowed(&cycle[..]) })
+        }
         _ => None,
-    })
+    });
+    let mut found: Vec<Deadlock<'v>> = detected.collect();
+    if let Some(StandingDeadlock { since_ps, cycle }) = fc.standing_deadlock(view.now_ps) {
+        match found.iter_mut().find(|deadlock| deadlock.cycle[..] == cycle) {
+            Some(known) => known.stands = true,
+            None => found.push(Deadlock { at_ps: since_ps, stands: true, cycle: Cow::Owned(cycle) }),
+        }
+    }
+    found
 }
 
 struct Item {
@@ -458,7 +480,7 @@ fn of_incidents(view: &View<'_>, items: &mut Vec<Item>) {
                 let what = "frames that had waited for the hold time were discarded".to_owned();
                 (*at_ps, EventKind::FramesDiscarded, subject, what, Some((u64::from(*frames), "frames")))
             }
-            Incident::Deadlock { at_ps, cycle } => {
+            Incident::Deadlock { at_ps, cycle, .. } => {
                 let ports: Vec<String> = cycle.iter().map(|&lane| view.names.port(view.names.from(lane))).collect();
                 let what = format!("ports wait for each other's credit in a circle: {}", ports.join(", "));
                 let subject = cycle.first().map_or_else(String::new, |&lane| view.names.link(lane).to_owned());

@@ -211,7 +211,7 @@ pub(super) fn totals(view: &View<'_>) -> Totals {
         path_failovers: sum(|host| host.measured.failovers),
         paths_lost: sum(paths_lost),
         link_resets: view.lanes.iter().map(|count| count.resets).sum(),
-        deadlocks: super::events::deadlocks(view).count() as u64
+        deadlocks: super::events::deadlocks(view).len() as u64
             + super::ethernet::deadlocks(view)
             + super::infiniband::deadlocks(view),
     }

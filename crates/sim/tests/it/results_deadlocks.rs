@@ -92,3 +92,53 @@ fn a_ring_whose_paths_form_no_circle_has_no_deadlock_at_any_end() {
         assert_eq!(results.totals.deadlocks, 0, "{end}");
     }
 }
+
+/// A ring of six Fibre Channel switches, whose links all carry writes in one direction.
+const FRAMES: &str = include_str!("../../../../examples/credit-deadlock.toml");
+
+fn frames(sets: &[&str]) -> Results {
+    labs::run(&labs::lab_with(FRAMES, "", sets))
+}
+
+#[test]
+fn a_frame_credit_deadlock_that_holds_at_the_end_is_named_before_the_hold_time() {
+    for queueing in ["fifo", "voq"] {
+        let sets = [
+            "run.stop_issuing=99ms",
+            "run.duration=100ms",
+            "timers.hold_time=500ms",
+            &format!("switch.*.queueing={queueing}"),
+        ];
+        let results = frames(&sets);
+        assert_eq!(results.totals.deadlocks, 1, "{queueing}");
+        let found = of_kind(&results, FindingKind::Deadlock);
+        let [finding] = &found[..] else { panic!("{:?}", results.findings) };
+        assert_eq!(switches(finding).len(), 6, "{finding:?}");
+        assert!(finding.from_s.is_some_and(|from_s| from_s < 0.1) && finding.detail.contains("will end it"));
+    }
+}
+
+#[test]
+fn a_frame_credit_deadlock_of_the_warm_up_that_comes_again_is_counted_and_named() {
+    let results = frames(&["run.warmup=300ms", "run.duration=500ms"]);
+    assert_eq!((results.totals.deadlocks, of_kind(&results, FindingKind::Deadlock).len()), (1, 1));
+}
+
+#[test]
+fn a_full_ring_of_frames_without_a_circle_of_waits_has_no_deadlock_at_any_end() {
+    for end in ["11ms", "37ms", "50ms", "73ms", "100ms"] {
+        // All write to one disk, so that one link of the ring stays empty.
+        let near = "workload.*.targets=disk2";
+        let results = frames(&[&format!("run.duration={end}"), "run.stop_issuing=10ms", near]);
+        assert_eq!(results.totals.deadlocks, 0, "{end}: {:?}", results.findings);
+    }
+}
+
+#[test]
+fn a_stall_for_which_a_deadlock_is_the_reason_says_so() {
+    for results in [frames(&[]), pauses(&["run.duration=400ms"]), credits("minhop", 20, &["run.duration=400ms"])] {
+        let stalls = of_kind(&results, FindingKind::Stall);
+        let stall = stalls.iter().find(|stall| stall.title.starts_with("I/O of")).expect("a stall");
+        assert!(stall.detail.contains("deadlock"), "{stall:?}");
+    }
+}

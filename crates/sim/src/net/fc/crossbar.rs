@@ -361,6 +361,15 @@ impl Crossbar {
         slots.map(buffered).collect()
     }
 
+    /// Returns the frames in the buffer of an input that its queueing order lets leave next: all, or
+    /// those with a place in front of their line and the head of the queue.
+    pub fn next_frames_of(&self, input: u16) -> Vec<Buffered> {
+        let buffer = &self.inputs[usize::from(input)];
+        let all = buffer.held().count();
+        let next = if self.queueing == Queueing::Fifo { all - buffer.iter().count() + 1 } else { all };
+        buffer.held().take(next).map(|(output, slot)| slot.buffered(input, output, false)).collect()
+    }
+
     /// Returns the number of frames in the buffer of an input.
     pub fn occupancy(&self, input: u16) -> u32 {
         self.inputs[usize::from(input)].frames()

@@ -13,6 +13,7 @@
 mod channels;
 mod crossbar;
 mod crossing;
+mod deadlock;
 pub(crate) mod divide;
 mod egress;
 mod faults;
@@ -38,6 +39,7 @@ mod step;
 
 pub use channels::{Channel, ChannelCount, LaneChannels, Priorities};
 pub use crossbar::{Crossbar, InputCount, Pace, WAIT_BUCKETS, WaitCount};
+pub use deadlock::StandingDeadlock;
 pub use divide::{Half, Share};
 pub use faults::LaneFault;
 pub use flight::{Flight, InFlight};

@@ -97,6 +97,8 @@ pub enum Incident {
     Deadlock {
         /// Time of detection.
         at_ps: u64,
+        /// Time at which the same lanes last waited for each other.
+        until_ps: u64,
         /// The lanes of the cycle. Each waits for the next, and the last waits for the first.
         cycle: Vec<u32>,
     },

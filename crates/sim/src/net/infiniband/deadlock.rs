@@ -6,6 +6,7 @@
 use super::InfinibandPlane;
 use super::line::Station;
 use super::packet::has_credit;
+use crate::net::circle::{circle_behind, keep_stuck};
 use sanloom_transport::infiniband::credit::CreditUpdate;
 use std::collections::BTreeMap;
 
@@ -42,14 +43,7 @@ impl InfinibandPlane {
             let stuck = (0..line.data_lanes).filter(|lane| self.is_stuck(now, (number, *lane)));
             after.extend(stuck.filter_map(|lane| Some(((number, lane), self.holders((number, lane))?))));
         }
-        loop {
-            let goes_on = |waits_for: &[Wait]| waits_for.iter().any(|other| !after.contains_key(other));
-            let free: Vec<Wait> = after.iter().filter(|(_, next)| goes_on(next)).map(|(wait, _)| *wait).collect();
-            if free.is_empty() {
-                break;
-            }
-            after.retain(|wait, _| free.binary_search(wait).is_err());
-        }
+        keep_stuck(&mut after);
         let waits = circle_behind(*after.keys().next()?, &after)?;
         let began = waits.iter().map(|(line, lane)| self.lines[*line as usize].lanes[usize::from(*lane)].since_ps);
         Some(Deadlock { at_ps: began.max()?, stands: true, waits })
@@ -129,18 +123,5 @@ impl InfinibandPlane {
             found.extend(lanes.map(|own| (out, own)));
         }
         (!found.is_empty()).then_some(found)
-    }
-}
-
-/// Returns the circle in which a way of waits ends. All waits in `after` are for others in it.
-fn circle_behind(start: Wait, after: &BTreeMap<Wait, Vec<Wait>>) -> Option<Vec<Wait>> {
-    let mut way = vec![start];
-    loop {
-        let last = *way.last()?;
-        let to = *after.get(&last)?.first()?;
-        if let Some(begin) = way.iter().position(|other| *other == to) {
-            return Some(way.split_off(begin));
-        }
-        way.push(to);
     }
 }

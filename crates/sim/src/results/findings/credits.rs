@@ -14,23 +14,29 @@ const WAIT_SHARE: f64 = 0.1;
 
 pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (at_ps, cycle) in events::deadlocks(view) {
-        let ports: Vec<String> = cycle.iter().map(|&lane| view.names.port(view.names.from(lane))).collect();
-        let links: Vec<String> = cycle.iter().map(|&lane| view.names.link(lane).to_owned()).collect();
-        let waited_ps = cycle.iter().map(|&lane| view.lanes[lane as usize].credit_wait_ps).max().unwrap_or(0);
+    for deadlock in events::deadlocks(view) {
+        let lanes = deadlock.cycle.iter();
+        let ports: Vec<String> = lanes.clone().map(|&lane| view.names.port(view.names.from(lane))).collect();
+        let links: Vec<String> = lanes.clone().map(|&lane| view.names.link(lane).to_owned()).collect();
+        let waited_ps = lanes.map(|&lane| view.lanes[lane as usize].credit_wait_ps).max().unwrap_or(0);
+        let at_s = s_of_ps(deadlock.at_ps.saturating_sub(view.world.start_ps));
+        let end = match deadlock.stands {
+            true => "and only discards and link resets will end it",
+            false => "and only discards and link resets ended it",
+        };
         found.push(Finding {
             kind: FindingKind::Deadlock,
             title: format!("{} ports wait for each other's credit in a circle", ports.len()),
             detail: format!(
                 "every buffer behind {} is full of frames for the next link of the circle; the longest wait for credit \
-                 was {:.3} s, and only discards and link resets ended it; a tree of shortest paths has no such circle",
+                 was {:.3} s, {end}; a tree of shortest paths has no such circle",
                 list(&links),
                 s_of_ps(waited_ps)
             ),
             culprit: links.first().cloned(),
             culprits: links,
             cycle: ports,
-            from_s: Some(s_of_ps(at_ps.saturating_sub(view.world.start_ps))),
+            from_s: Some(at_s),
             ..Finding::default()
         });
     }

@@ -54,7 +54,8 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(fabric::rejected_logins(view));
     found.extend(fabric::unchanged(view));
     found.extend(fabric::pathless(view, results));
-    found.extend(stalls::find(view, results));
+    let stalls = stalls::find(view, results, &found);
+    found.extend(stalls);
     found.extend(credits::too_few(view, results));
     found.extend(limits::storage(view, results));
     found.extend(limits::links(view, results));

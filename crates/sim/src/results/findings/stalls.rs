@@ -8,6 +8,7 @@ use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results, Victim};
 use sanloom_api::words::plural;
 use sanloom_fc::config::{Fault, FaultKind, Host, Picos};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Shortest timer that a remedy proposes.
@@ -19,8 +20,9 @@ struct Stall {
     length_ps: u64,
 }
 
-/// Returns one finding per fault that explains stalls, and one for all unexplained stalls.
-pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
+/// Returns one finding per fault that explains stalls, and one for all other stalls, for which a
+/// deadlock among the findings `before` may be the reason.
+pub(super) fn find(view: &View<'_>, results: &Results, before: &[Finding]) -> Vec<Finding> {
     let mut by_fault: BTreeMap<Option<usize>, Vec<Stall>> = BTreeMap::new();
     for (host, node) in view.world.hosts.nodes.iter().enumerate() {
         let (length_ps, began_ps) = longest_stall(node, view.now_ps);
@@ -33,7 +35,7 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
             by_fault.entry(explanation(view, &stall)).or_default().push(stall);
         }
     }
-    by_fault.into_iter().map(|(fault, stalls)| finding(view, results, fault, &stalls)).collect()
+    by_fault.into_iter().map(|(fault, stalls)| finding(view, results, before, fault, &stalls)).collect()
 }
 
 /// Returns the last fault that explains a stall. It must begin before a tenth of the stall has
@@ -57,7 +59,15 @@ fn after_ps(view: &View<'_>, fault: &Fault) -> u64 {
     controllers.failback.map_or(0, |failback| failback.0) + controllers.takeover.0
 }
 
-fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[Stall]) -> Finding {
+/// Returns a deadlock among findings that was found before the end of a stall.
+fn deadlock_until(findings: &[Finding], end_s: f64) -> Option<&Finding> {
+    let deadlocks = findings.iter().filter(|finding| finding.kind == FindingKind::Deadlock);
+    deadlocks
+        .min_by(|a, b| a.from_s.partial_cmp(&b.from_s).unwrap_or(Ordering::Equal))
+        .filter(|first| first.from_s.is_some_and(|from_s| from_s < end_s))
+}
+
+fn finding(view: &View<'_>, results: &Results, before: &[Finding], fault: Option<usize>, stalls: &[Stall]) -> Finding {
     let name = |stall: &Stall| results.hosts[stall.host].name.clone();
     let names: Vec<String> = stalls.iter().map(name).collect();
     let longest_ps = stalls.iter().map(|stall| stall.length_ps).max().unwrap_or(0);
@@ -76,7 +86,10 @@ fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[S
             None if lossless_frames_were_lost(results) => {
                 format!("{}; frames of lossless priorities were lost, because a headroom is too small", list(&names))
             }
-            None => format!("{}; no fault of the lab explains it", list(&names)),
+            None => match deadlock_until(before, since_start(ended_ps)) {
+                Some(deadlock) => format!("{}; a deadlock was found meanwhile: {}", list(&names), deadlock.title),
+                None => format!("{}; no fault of the lab explains it", list(&names)),
+            },
         },
         candidates: if text.is_some() { shorter_timers(view, stalls) } else { Vec::new() },
         measure: Measure::Stall,

@@ -183,6 +183,16 @@ impl LaneChannels {
         self.list.iter().any(|channel| channel.number == number && waits(channel))
     }
 
+    /// Returns the time since which a frame of a channel has waited for a credit, or [`NEVER`].
+    pub(in crate::net) fn waits_since_of(&self, number: u8) -> u64 {
+        self.list.iter().find(|channel| channel.number == number).map_or(NEVER, |channel| channel.waits_since_ps)
+    }
+
+    /// Returns the receive buffers of a channel at the other end.
+    pub(in crate::net) fn granted_to(&self, number: u8) -> u32 {
+        self.list.iter().find(|channel| channel.number == number).map_or(0, |channel| channel.granted)
+    }
+
     /// Returns the arrival time of the next credit of a waiting channel, or [`NEVER`].
     pub(super) fn next_awaited(&self) -> u64 {
         if self.waiting == 0 {
