@@ -105,12 +105,15 @@ fn director(chassis: u8) -> [Logical; 3] {
     })
 }
 
+/// A command and its output.
+type Output = (&'static str, fn(&Logical) -> String);
+
 /// Outputs of `fosexec --fid all`, by command.
 fn fosexec(chassis: u8) -> String {
     let all = director(chassis);
-    let outputs: [(&str, fn(&Logical) -> String); 3] =
+    let outputs: [Output; 3] =
         [("switchshow", Logical::switchshow), ("islshow", Logical::islshow), ("cfgshow", Logical::cfgshow)];
-    let section = |(command, output): &(&str, fn(&Logical) -> String), logical: &Logical| {
+    let section = |(command, output): &Output, logical: &Logical| {
         format!("-----\n\"{command}\" on FID {}:\n\n{}\n", logical.fid, output(logical))
     };
     outputs.iter().flat_map(|output| all.iter().map(move |logical| section(output, logical))).collect()
