@@ -211,10 +211,13 @@ impl Caller {
     /// Discards the transaction of a switch. Returns false if none is open, and the sender has not
     /// lost one. `by`: the user of the request.
     pub fn abort(&self, zones: &mut SwitchZones, by: Option<&RequestUser>) -> bool {
-        let was_lost = zones.lost.take(self.session()).is_some();
+        // A surface passes the abort of an administrator on as one of the control socket, with the
+        // user. The clients of the control socket then learn of it.
+        let is_passed_on = self.client.is_none() && by.is_some();
+        let was_lost = !is_passed_on && zones.lost.take(self.session()).is_some();
         match &zones.open {
             None => return was_lost,
-            Some(open) if open.session() == self.session() => zones.open = None,
+            Some(open) if !is_passed_on && open.session() == self.session() => zones.open = None,
             Some(_) => {
                 let by = by.map(|by| format!("the user {} of {}", by.user, by.interface));
                 zones.lose(&format!("{} has aborted it", by.as_deref().unwrap_or("a user of the control socket")));
@@ -233,5 +236,33 @@ impl Caller {
                 zones.open = Some(OpenTransaction { transaction, token, owner: self.client.clone(), used: self.now });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sanloom_fc::config::ZoneLimits;
+    use sanloom_fc::zoning::ZoneDatabase;
+
+    #[test]
+    fn an_abort_over_http_leaves_the_control_socket_its_reason() {
+        let caller = || Caller { client: None, checksum: None, now: Instant::ZERO };
+        let jane = RequestUser { user: "jane".to_owned(), interface: "HTTP".to_owned() };
+        let mut zones = SwitchZones::default();
+        let open = |zones: &mut SwitchZones| {
+            caller().keep(zones, Transaction::begin(&ZoneDatabase::default(), ZoneLimits::default()));
+        };
+        open(&mut zones);
+        assert!(caller().abort(&mut zones, Some(&jane)) && zones.open.is_none());
+        assert_eq!(zones.lost.reason(None), Some("the user jane of HTTP has aborted it"));
+        // A second abort over HTTP has nothing to end, and does not hide the reason.
+        assert!(!caller().abort(&mut zones, Some(&jane)));
+        assert!(zones.lost.reason(None).is_some());
+        // An abort of the control socket acknowledges the loss, and its own abort is no loss.
+        assert!(caller().abort(&mut zones, None));
+        open(&mut zones);
+        assert!(caller().abort(&mut zones, None) && zones.open.is_none());
+        assert_eq!(zones.lost.reason(None), None);
     }
 }

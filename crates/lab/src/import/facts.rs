@@ -34,6 +34,39 @@ pub(super) struct Sighting {
     pub interfaces: BTreeMap<String, Interface>,
     /// Address of the management interface (NX-OS).
     pub address: Option<String>,
+    /// The switch is a logical switch of a chassis (Fabric OS).
+    pub logical: Option<Logical>,
+}
+
+/// A logical switch of Fabric OS (Virtual Fabrics).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Logical {
+    pub at: At,
+    /// Fabric ID, which both ends of an ISL share.
+    pub fid: u16,
+    /// The switch that has all ports of a chassis unless others have been made.
+    pub is_default: bool,
+    /// The switch whose ISLs carry those of others (XISL).
+    pub is_base: bool,
+}
+
+impl Logical {
+    /// A logical switch of which only the fabric ID is known. The default switch has 128, unless
+    /// an administrator has changed it.
+    pub fn of(at: At, fid: u16) -> Logical {
+        Logical { at, fid, is_default: fid == 128, is_base: false }
+    }
+}
+
+/// A row of the list of logical switches that the REST interface has.
+#[derive(Clone, Debug)]
+pub(super) struct LogicalRow {
+    /// Number of the list: each is of one chassis.
+    pub list: usize,
+    pub wwn: Option<u64>,
+    pub logical: Logical,
+    /// Ports as `slot/port`.
+    pub ports: Vec<String>,
 }
 
 /// An interface of NX-OS.
@@ -231,6 +264,12 @@ pub(super) struct Facts {
     pub priorities: Vec<(usize, u16, u8)>,
     /// VSANs that the configuration of a switch creates (NX-OS), by sighting.
     pub vsans: Vec<(usize, u16)>,
+    /// Logical switches in lists of the REST interface (Fabric OS).
+    pub logical: Vec<LogicalRow>,
+    /// Fabric IDs that `lscfg --show` lists, by sighting (Fabric OS).
+    pub created: Vec<(At, usize, Vec<u16>)>,
+    /// Ports by sighting and `slot/port` (REST of Fabric OS).
+    pub slots: BTreeMap<(usize, String), u16>,
     /// Device aliases of a whole switch (NX-OS), by sighting.
     pub device_aliases: Vec<(usize, String, Object)>,
 }

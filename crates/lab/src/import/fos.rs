@@ -1,7 +1,7 @@
 //! Fabric OS: `switchshow`, `islshow`, `trunkshow` and `fabricshow`.
 
-use super::facts::{Login, Member, Os, PortRef, SwitchPort, Trunk, speed, wwn};
-use super::lines::{Reader, Section};
+use super::facts::{Logical, Login, Member, Os, PortRef, SwitchPort, Trunk, speed, wwn};
+use super::lines::{Reader, Section, fabric_id};
 use super::report::Fate;
 use std::collections::BTreeMap;
 
@@ -62,6 +62,14 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         reader.begin(Section::FabricShow, "fabricshow");
         return Some(Fate::Decoration);
     }
+    if let Some(rest) = text.strip_prefix("Created switches") {
+        // `Created switches FIDs(CIDs): 128(0)(ds) 10(1) 20(2)(bs)` of `lscfg --show`.
+        let list = rest.split_once(':').map_or("", |(_, list)| list);
+        let fids = list.split_whitespace().filter_map(|word| fabric_id(word.split('(').next()?)).collect();
+        let (at, seen) = (reader.at(), reader.seen);
+        reader.facts.created.push((at, seen, fids));
+        return Some(Fate::Used);
+    }
     // Rows of `islshow` and `trunkshow` have forms of their own.
     let (head, rest) = text.split_once("->")?;
     if rest.contains(" deskew ") {
@@ -119,12 +127,7 @@ pub(super) fn switch_line(reader: &mut Reader<'_>, text: &str) -> Fate {
                     "import the switch that it is connected to, which lists the hosts behind it",
                 );
             }
-            "LS Attributes" if is_logical(value) => {
-                return Fate::bad(
-                    "is a logical switch; the lab has it as a switch of its own",
-                    "add `virtual_fabric` by hand if the lab has several logical switches of one chassis",
-                );
-            }
+            "LS Attributes" if value.contains("FID:") => return attributes(reader, value),
             _ if HEAD.contains(&key) => return Fate::Ignored("state and settings of switches"),
             _ => return Fate::Unknown,
         }
@@ -132,11 +135,22 @@ pub(super) fn switch_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     port_row(reader, text)
 }
 
-/// True for `[FID: 10, Base Switch: No, Default Switch: No, …]`: a logical switch that somebody has
-/// made.
-fn is_logical(value: &str) -> bool {
-    let value = value.to_ascii_lowercase();
-    value.contains("fid:") && !value.contains("default switch: yes")
+/// Reads `[FID: 10, Base Switch: No, Default Switch: No, …]`.
+fn attributes(reader: &mut Reader<'_>, value: &str) -> Fate {
+    let lower = value.to_ascii_lowercase();
+    let digits = |text: &str| text.trim_start().chars().take_while(char::is_ascii_digit).collect::<String>();
+    let Some(fid) = lower.split_once("fid:").and_then(|(_, rest)| fabric_id(&digits(rest))) else {
+        return Fate::bad("has no fabric ID from 1 to 128", "correct the line");
+    };
+    let at = reader.at();
+    let known = &mut reader.sighting().logical;
+    if let Some(known) = known.filter(|known| known.fid != fid) {
+        let reason = format!("is virtual fabric {fid} of a switch that has virtual fabric {} before", known.fid);
+        return Fate::bad(reason, "import the output of each logical switch from a file of its own");
+    }
+    let is_default = lower.contains("default switch: yes");
+    *known = Some(Logical { at, fid, is_default, is_base: lower.contains("base switch: yes") });
+    Fate::Used
 }
 
 fn port_row(reader: &mut Reader<'_>, text: &str) -> Fate {

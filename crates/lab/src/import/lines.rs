@@ -1,6 +1,6 @@
 //! Reader of command outputs: prompts, sections, and the fate of each line.
 
-use super::facts::{At, Facts, Os, Sighting, ZoneBase};
+use super::facts::{At, Facts, Logical, Os, Sighting, ZoneBase};
 use super::report::{Fate, FileAccount, Ledger, Note};
 use super::{fos, fos_commands, fos_names, fos_transaction, fos_zones, nxos, nxos_config};
 use std::collections::BTreeMap;
@@ -56,6 +56,8 @@ pub(super) struct Reader<'f> {
     pub bases: BTreeMap<(usize, Option<u16>), usize>,
     pub transactions: fos_transaction::Transactions,
     pub vsan: Option<u16>,
+    /// Fabric ID of the present output (Fabric OS).
+    pub fid: Option<u16>,
     pub nx: nxos_config::Cursor,
     /// Outputs that the present line has begun.
     pub begun: Option<&'static str>,
@@ -78,21 +80,48 @@ impl Reader<'_> {
 
     /// Turns to the switch `name`, which is new unless the file has shown it before.
     pub fn see(&mut self, name: &str, os: Os) {
-        let at = self.at();
+        let (at, fid) = (self.at(), self.fid);
+        let fits = |seen: &Sighting| match (&seen.logical, fid) {
+            (Some(logical), Some(fid)) => logical.fid == fid,
+            _ => true,
+        };
         let current = self.sighting();
-        if current.name.is_none() {
+        if current.name.is_none() && fits(current) {
             current.name = Some(name.to_owned());
             current.os = current.os.or(Some(os));
+        } else {
+            let same = |seen: &Sighting| seen.at.file == at.file && seen.name.as_deref() == Some(name) && fits(seen);
+            self.seen = match self.facts.sightings.iter().position(same) {
+                Some(index) => index,
+                None => {
+                    self.facts.sightings.push(sighting(at, Some(name.to_owned()), Some(os)));
+                    self.facts.sightings.len() - 1
+                }
+            };
+        }
+        if let Some(fid) = fid {
+            self.sighting().logical.get_or_insert(Logical::of(at, fid));
+        }
+    }
+
+    /// Turns to the logical switch of a fabric ID: the last one of the file, or a new one.
+    pub fn turn(&mut self, fid: u16) {
+        self.fid = Some(fid);
+        let at = self.at();
+        let is_it = |seen: &Sighting| seen.at.file == at.file && seen.logical.is_some_and(|own| own.fid == fid);
+        if is_it(self.sighting()) {
             return;
         }
-        let same = |seen: &Sighting| seen.at.file == at.file && seen.name.as_deref() == Some(name);
-        self.seen = match self.facts.sightings.iter().position(same) {
-            Some(index) => index,
-            None => {
-                self.facts.sightings.push(sighting(at, Some(name.to_owned()), Some(os)));
-                self.facts.sightings.len() - 1
-            }
-        };
+        if let Some(index) = self.facts.sightings.iter().rposition(is_it) {
+            self.seen = index;
+            return;
+        }
+        let current = self.sighting();
+        if current.name.is_some() || current.wwn.is_some() || current.domain.is_some() || current.logical.is_some() {
+            self.facts.sightings.push(sighting(at, None, Some(Os::FabricOs)));
+            self.seen = self.facts.sightings.len() - 1;
+        }
+        self.sighting().logical = Some(Logical::of(at, fid));
     }
 
     /// The zone database that the present output shows.
@@ -122,6 +151,7 @@ pub(super) fn sighting(at: At, name: Option<String>, os: Option<Os>) -> Sighting
         is_gateway: false,
         interfaces: BTreeMap::new(),
         address: None,
+        logical: None,
     }
 }
 
@@ -144,6 +174,7 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
         bases: BTreeMap::new(),
         transactions: fos_transaction::Transactions::default(),
         vsan: None,
+        fid: None,
         nx: nxos_config::Cursor::default(),
         begun: None,
     };
@@ -191,7 +222,14 @@ fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
     if text.chars().all(is_rule) {
         return Fate::Decoration;
     }
-    if text == "{" || text == "}" || text.starts_with("CURRENT CONTEXT") {
+    if let Some(context) = text.strip_prefix("CURRENT CONTEXT") {
+        // `CURRENT CONTEXT -- 1 , 10` of supportshow: number and fabric ID of a logical switch.
+        if let Some(fid) = context.rsplit_once(',').and_then(|(_, fid)| fabric_id(fid)) {
+            reader.turn(fid);
+        }
+        return Fate::Decoration;
+    }
+    if text == "{" || text == "}" {
         return Fate::Decoration;
     }
     if let Some(fate) = fos_transaction::answer(reader, text) {
@@ -199,7 +237,8 @@ fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
     }
     if let Some((name, command)) = prompt(text) {
         fos_transaction::prompt(reader);
-        if let Some((name, os)) = name {
+        if let Some((name, os, fid)) = name {
+            reader.fid = fid;
             reader.see(name, os);
         }
         return match command.is_empty() {
@@ -216,11 +255,14 @@ fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
     fos_transaction::output(reader);
     // `"switchshow" on FID 10:` of fosexec.
     if let Some((quoted, rest)) = text.strip_prefix('"').and_then(|rest| rest.split_once('"'))
-        && rest.trim_start().starts_with("on FID ")
-        && rest.ends_with(':')
-        && let Some(fate) = command(reader, quoted)
+        && let Some(fid) = rest.trim_start().strip_prefix("on FID ").and_then(|rest| rest.strip_suffix(':'))
     {
-        return fate;
+        if let Some(fid) = fabric_id(fid) {
+            reader.turn(fid);
+        }
+        if let Some(fate) = command(reader, quoted) {
+            return fate;
+        }
     }
     // `/fabos/cliexec/switchshow :` of supportshow, and "`show flogi database`" of tech-support.
     let bare = text.trim_matches('`').trim_end_matches(':').trim().trim_matches('-').trim();
@@ -263,9 +305,17 @@ fn inside(reader: &mut Reader<'_>, line: &str) -> Fate {
     }
 }
 
+/// A fabric ID of Fabric OS.
+pub(super) fn fabric_id(text: &str) -> Option<u16> {
+    text.trim().parse().ok().filter(|fid| (1..=128).contains(fid))
+}
+
+/// The name of the switch in a prompt, and its fabric ID if the prompt has one.
+type PromptName<'t> = (&'t str, Os, Option<u16>);
+
 /// Splits a prompt from the command behind it: the name of the switch, if the prompt has one, and
 /// the command.
-fn prompt(text: &str) -> Option<(Option<(&str, Os)>, &str)> {
+fn prompt(text: &str) -> Option<(Option<PromptName<'_>>, &str)> {
     let end = text.bytes().position(|byte| matches!(byte, b'>' | b'#'))?;
     let (head, command) = (&text[..end], text[end + 1..].trim());
     let good = |part: &str| {
@@ -277,12 +327,13 @@ fn prompt(text: &str) -> Option<(Option<(&str, Os)>, &str)> {
         }
         let parts: Vec<&str> = head.split(':').collect();
         let is_prompt = (2..=4).contains(&parts.len()) && parts.iter().all(|part| good(part));
+        let fid = parts.get(1).and_then(|part| part.strip_prefix("FID")).and_then(fabric_id);
         // A row such as `1:6->6` is no prompt.
         let has_name = parts[0].starts_with(|c: char| c.is_ascii_alphabetic());
-        return (is_prompt && has_name).then_some((Some((parts[0], Os::FabricOs)), command));
+        return (is_prompt && has_name).then_some((Some((parts[0], Os::FabricOs, fid)), command));
     }
     let (name, mode) = head.split_once('(').unwrap_or((head, ")"));
-    (good(name) && mode.ends_with(')')).then_some((Some((name, Os::NxOs)), command))
+    (good(name) && mode.ends_with(')')).then_some((Some((name, Os::NxOs, None)), command))
 }
 
 /// Outputs of Fabric OS without use, by command.
@@ -310,7 +361,7 @@ const USELESS: &[(&str, &str)] = &[
     ("nsallshow", "addresses of nsallshow"),
     ("topologyshow", "routes"),
     ("urouteshow", "routes"),
-    ("lscfg", "logical switches of lscfg"),
+    ("lscfg", "ports of logical switches, which their own switchshow has"),
 ];
 
 fn is_known(text: &str) -> bool {

@@ -103,6 +103,7 @@ fn merge(sources: &[Source], choices: &Choices) -> (String, Account) {
     }
     let notes = &mut account.notes;
     rest::place_trunks(&mut facts, notes);
+    plan::place(&mut facts);
     let mut plan = plan::plan(&facts, choices, notes);
     let zones = zones::merge(&facts, &plan, notes);
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();

@@ -1,6 +1,6 @@
 //! The fabric that all observations describe together: switches and the links between them.
 
-use super::facts::{At, Facts, Os, PortRef, tail};
+use super::facts::{At, Facts, Logical, Os, PortRef, tail};
 use super::nodes::Node;
 use super::report::{Note, NoteKind};
 use super::roles::{self, Device};
@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod chassis;
 mod isls;
+mod logical;
 mod trunks;
+
+pub(super) use logical::place;
 
 /// VSAN number of switches that have none.
 pub(super) const NO_VSAN: u16 = 0;
@@ -34,6 +37,10 @@ pub(super) struct Chassis {
     pub is_seen: bool,
     /// Number of ports, if an input lists all.
     pub ports: Option<u16>,
+    /// The chassis is a logical switch of Fabric OS: its own name, world-wide name and ports.
+    pub logical: Option<Logical>,
+    /// Ports that an input lists.
+    pub listed: BTreeSet<u16>,
 }
 
 /// A switch of the lab: a physical one, or one of its VSANs.
@@ -42,8 +49,9 @@ pub(super) struct Switch {
     pub name: String,
     pub chassis: usize,
     pub vsan: u16,
-    /// The switch is written as a virtual fabric, because some chassis has several.
-    pub is_shared: bool,
+    /// Chassis and ID of the virtual fabric that the switch is written as, if some chassis has
+    /// several.
+    pub virtual_fabric: Option<(String, u16)>,
     /// Number of the fabric.
     pub fabric: usize,
 }
@@ -70,6 +78,8 @@ pub(super) struct Plan {
     pub by_vsan: BTreeMap<(usize, u16), usize>,
     /// Speeds of ports by switch of the lab and number.
     pub speeds: BTreeMap<(usize, u16), u32>,
+    /// Switches that list a port, by name of the chassis and number (logical switches).
+    pub owners: BTreeMap<(String, u16), usize>,
 }
 
 impl Plan {
@@ -89,6 +99,12 @@ impl Plan {
             PortRef::Number(number) => Some(*number),
             PortRef::Name(name) => self.chassis[self.switches[switch].chassis].numbers.get(name).copied(),
         }
+    }
+
+    /// The logical switch that has a port of the chassis of `switch`.
+    pub fn owner(&self, switch: usize, port: u16) -> usize {
+        let chassis = self.switches[switch].virtual_fabric.as_ref().map(|(chassis, _)| chassis.clone());
+        chassis.and_then(|chassis| self.owners.get(&(chassis, port)).copied()).unwrap_or(switch)
     }
 
     pub fn domain(&self, switch: usize) -> Option<u8> {
@@ -154,8 +170,9 @@ fn split(facts: &Facts, plan: &mut Plan) {
         for vsan in vsans {
             plan.by_vsan.insert((chassis, vsan), plan.switches.len());
             let name = plan.chassis[chassis].name.clone();
+            let virtual_fabric = is_shared.then(|| (name.clone(), vsan));
             let name = if has_several { format!("{name}-v{vsan}") } else { name };
-            plan.switches.push(Switch { name, chassis, vsan, is_shared, fabric: 0 });
+            plan.switches.push(Switch { name, chassis, vsan, virtual_fabric, fabric: 0 });
         }
     }
 }

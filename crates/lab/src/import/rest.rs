@@ -1,6 +1,8 @@
 //! JSON of the REST interface of Fabric OS.
 
-use super::facts::{At, Entry, Facts, Login, Member, Object, Objects, Os, PortRef, SwitchPort, Trunk, ZoneBase};
+use super::facts::{
+    At, Entry, Facts, Logical, LogicalRow, Login, Member, Object, Objects, Os, PortRef, SwitchPort, Trunk, ZoneBase,
+};
 use super::facts::{tail, wwn};
 use super::json::{self, Kind, Value};
 use super::lines::sighting;
@@ -140,6 +142,13 @@ impl Reader<'_> {
                 has("fibrechannel-switch");
                 value.items().for_each(|item| self.switch(item));
             }
+            ("fibrechannel-logical-switch", Pass::Others)
+                if value.items().any(|item| item.get("fabric-id").is_some()) =>
+            {
+                has("fibrechannel-logical-switch");
+                let list = self.facts.logical.last().map_or(0, |row| row.list + 1);
+                value.items().for_each(|item| self.logical(item, list));
+            }
             ("fabric-switch", Pass::Others) => {
                 has("fabric-switch");
                 value.items().for_each(|item| self.member(item));
@@ -192,6 +201,22 @@ impl Reader<'_> {
         current.name = name.filter(|name| !name.is_empty());
         current.wwn = value.text("name").and_then(wwn);
         current.domain = value.number("domain-id").filter(|domain| (1..=239).contains(domain));
+        let fid = value.number("vf-id").filter(|fid| (1..=128).contains(fid));
+        current.logical = fid.map(|fid| Logical::of(at, fid));
+    }
+
+    fn logical(&mut self, value: &Value, list: usize) {
+        let at = self.at(value);
+        let is = |key: &str| matches!(value.text(key), Some("1" | "true" | "yes"));
+        let Some(fid) = value.number("fabric-id").filter(|fid| (1..=128).contains(fid)) else {
+            return self.refuse(value, "is a logical switch without a fabric ID from 1 to 128", "repeat the request");
+        };
+        let is_default = is("default-switch") || is("default-switch-status") || fid == 128;
+        let logical = Logical { at, fid, is_default, is_base: is("base-switch-enabled") };
+        let ports = value.get("port-member-list").and_then(|ports| ports.get("port-member"));
+        let ports = ports.map(|ports| ports.items().filter_map(|port| port.leaf().map(str::to_owned)).collect());
+        let wwn = value.text("switch-wwn").and_then(wwn);
+        self.facts.logical.push(LogicalRow { list, wwn, logical, ports: ports.unwrap_or_default() });
     }
 
     fn member(&mut self, value: &Value) {
@@ -252,6 +277,9 @@ impl Reader<'_> {
         let Some(number) = number.filter(|number: &u16| *number < u16::MAX) else {
             return self.refuse(value, "is a port without a number", "repeat the request");
         };
+        if let Some(name) = value.text("name").filter(|name| name.contains('/')) {
+            self.facts.slots.insert((seen, name.to_owned()), number);
+        }
         let bits = value.number::<u64>("speed").unwrap_or(0);
         let gfc = u32::try_from(bits / 1_000_000_000).ok();
         let gfc = gfc.filter(|rate| [1, 2, 4, 8, 10, 16, 32, 64, 128].contains(rate));

@@ -124,8 +124,9 @@ fn locate(plan: &Plan, areas: &BTreeMap<(usize, u32), u16>, entry: &Entry) -> Op
             chassis.os != Some(Os::NxOs) && chassis.wwn.is_some_and(|wwn| tail(wwn) == tail(name))
         };
         if let Some(switch) = plan.switches.iter().position(is_it) {
-            let port = Some((name >> 48 & 0xfff) as u16);
-            return Some(Candidate { rank: 1, at: entry.at, switch, port });
+            let port = (name >> 48 & 0xfff) as u16;
+            let switch = plan.owner(switch, port);
+            return Some(Candidate { rank: 1, at: entry.at, switch, port: Some(port) });
         }
     }
     let in_fabric = own.and_then(|own| plan.with_domain(plan.switches[own].fabric, domain));

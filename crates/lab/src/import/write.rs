@@ -152,15 +152,19 @@ impl Writer<'_> {
             if let Some(domain) = plan.domain(index) {
                 self.line(format!("domain = {domain}"));
             }
-            if let Some(wwn) = chassis.wwn.filter(|_| !switch.is_shared && !nameless.contains(&switch.chassis)) {
+            if let Some(wwn) =
+                chassis.wwn.filter(|_| switch.virtual_fabric.is_none() && !nameless.contains(&switch.chassis))
+            {
                 self.line(format!("wwn = \"{}\"", Wwnn(wwn)));
             }
             let own = self.taken.iter().filter(|((of, _), by)| *of == switch.chassis && **by == index);
             let own: BTreeSet<u16> = own.map(|((_, port), _)| *port).collect();
             let open = self.open.get(&index).copied().unwrap_or(0);
-            if switch.is_shared {
+            if let Some((name, id)) = &switch.virtual_fabric {
                 let mut ports = own;
+                ports.extend(&chassis.listed);
                 let next = self.taken.keys().filter(|(of, _)| *of == switch.chassis).map(|(_, port)| port + 1).max();
+                let next = next.max(ports.last().map(|port| port + 1));
                 // Ports without a number follow all others; each VSAN has its own.
                 let base = next.unwrap_or(0).saturating_add(1024 * (1 + index as u16 % 32));
                 ports.extend((0..open).map(|i| base.saturating_add(i)));
@@ -168,7 +172,7 @@ impl Writer<'_> {
                     ports.insert(base);
                 }
                 let ports: Vec<String> = ports.into_iter().map(|port| port.to_string()).collect();
-                let (name, id, ports) = (&chassis.name, switch.vsan, list(&ports));
+                let ports = list(&ports);
                 self.line(format!("virtual_fabric = {{ chassis = \"{name}\", id = {id}, ports = {ports} }}"));
             } else if let Some(ports) = chassis.ports {
                 let needed = own.last().map_or(0, |last| last.saturating_add(1));

@@ -84,6 +84,8 @@ impl Zones {
 /// The database of one fabric and VSAN.
 #[derive(Clone, Debug, Default)]
 struct Fabric {
+    /// Number of the fabric in the plan, if the database is of a switch that the plan has.
+    number: Option<usize>,
     vsan: Option<u16>,
     os: Option<Os>,
     defined: Objects,
@@ -127,6 +129,7 @@ fn collect(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Vec<Fabric> {
     for base in &facts.zones {
         let fabric = fabrics.entry(key(base)).or_default();
         fabric.vsan = base.vsan;
+        fabric.number = Some(key(base).0).filter(|number| *number < plan.switches.len());
         fabric.os = fabric.os.or(facts.sightings[base.seen].os);
         fabric.is_enhanced |= base.is_enhanced;
         if base.is_disabled {
@@ -309,8 +312,14 @@ impl Merger<'_> {
         }
         let mut active = Active::new();
         let enabled = self.in_force(fabric, &mut defined, &mut active);
-        let shared = |vsan: u16| self.plan.switches.iter().any(|switch| switch.is_shared && switch.vsan == vsan);
-        let vsan = fabric.vsan.filter(|vsan| shared(*vsan));
+        let ids = || self.plan.switches.iter().filter_map(|switch| Some((switch, switch.virtual_fabric.as_ref()?.1)));
+        let shared = |vsan: u16| ids().any(|(_, id)| id == vsan);
+        // The zones of a logical switch of Fabric OS have the fabric ID of its fabric.
+        let logical = || ids().find(|(switch, _)| Some(switch.fabric) == fabric.number).map(|(_, id)| id);
+        let vsan = match fabric.os {
+            Some(Os::NxOs) => fabric.vsan.filter(|vsan| shared(*vsan)),
+            _ => logical(),
+        };
         let mut names: BTreeMap<(Kind, String), String> = BTreeMap::new();
         for kind in [Kind::Alias, Kind::Zone, Kind::Config] {
             for (name, object) in defined.of(kind) {

@@ -26,7 +26,7 @@ impl Web {
         let is_post = request.method() == Method::POST;
         match path.as_str() {
             "/api/v1/login" if is_post => return self.login(&request, peer, fabric).into(),
-            "/api/v1/logout" if is_post => return self.logout(&request, peer).into(),
+            "/api/v1/logout" if is_post => return self.logout(&request, peer, fabric).into(),
             "/api/v1/me" if is_read => return self.me(&request, peer, fabric).into(),
             _ => {}
         }

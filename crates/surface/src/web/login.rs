@@ -95,9 +95,15 @@ impl Web {
         response
     }
 
-    pub(super) fn logout(&self, request: &Request<Bytes>, peer: &Peer) -> Response<Bytes> {
+    /// Ends the session of the cookie, and its zone transactions.
+    pub(super) fn logout(&self, request: &Request<Bytes>, peer: &Peer, fabric: &mut dyn Fabric) -> Response<Bytes> {
         if let Some(secret) = cookie(request, peer) {
+            let session = self.sessions.find(secret);
             self.sessions.close(secret);
+            // If the fabric is busy, the edits end after the time of an unused transaction.
+            if let Some(session) = session {
+                let _ = super::zones::end(&session, peer, fabric);
+            }
         }
         let mut response = json(StatusCode::OK, &json!({}));
         set_cookie(&mut response, peer, "", "; Max-Age=0");

@@ -6,7 +6,9 @@ use crate::server::Peer;
 use crate::server::sessions::Session;
 use crate::server::users::Role;
 use crate::{Busy, Fabric};
-use sanloom_api::control::{Answer, ErrorKind, Request, RequestUser, ZoneAction, ZoneClient};
+use sanloom_api::control::{Answer, ErrorKind, Request, RequestUser, ShowTable, ZoneAction, ZoneClient};
+use sanloom_api::view::Table;
+use sanloom_api::view::build::Which;
 
 /// Maximum length of the name of a program in characters.
 const MAX_APPLICATION: usize = 64;
@@ -36,6 +38,29 @@ pub(super) fn ask(
     Ok(answer)
 }
 
+/// Discards the zone edits of a session that has ended, at each switch. Other sessions of the same
+/// user keep theirs.
+///
+/// # Errors
+/// The fabric is busy.
+pub(super) fn end(session: &Session, peer: &Peer, fabric: &mut dyn Fabric) -> Result<(), Busy> {
+    let table = ShowTable::Fabric(Which::Switch);
+    let Answer::View(view) = fabric.ask(Request::Show { table, switch: None })? else { return Ok(()) };
+    let Table::Switch(view) = view.table else { return Ok(()) };
+    for row in view.switches {
+        let mut ask = |action| {
+            let action = of_session(session, peer, action);
+            fabric.ask(Request::Zone { switch: Some(row.switch.clone()), by: None, action })
+        };
+        let Answer::Zones(status) = ask(ZoneAction::Show)? else { continue };
+        let owner = status.transaction.and_then(|open| open.owner);
+        if owner.is_some_and(|owner| owner.session == owner_of(session, peer)) {
+            ask(ZoneAction::Abort)?;
+        }
+    }
+    Ok(())
+}
+
 fn is_abort(action: &ZoneAction) -> bool {
     match action {
         ZoneAction::As { action, .. } => **action == ZoneAction::Abort,
@@ -51,12 +76,8 @@ fn of_session(session: &Session, peer: &Peer, action: ZoneAction) -> ZoneAction 
         action => (None, String::new(), Box::new(action)),
     };
     let address = peer.address.ip().to_string();
-    let owner = match &*session.id {
-        "" => format!("HTTP user {} {address}", session.user),
-        id => format!("HTTP session {id}"),
-    };
     let client = ZoneClient {
-        session: owner,
+        session: owner_of(session, peer),
         user: session.user.clone(),
         role: session.role.word().to_owned(),
         address,
@@ -65,6 +86,14 @@ fn of_session(session: &Session, peer: &Peer, action: ZoneAction) -> ZoneAction 
         timeout_s: None,
     };
     ZoneAction::As { client, checksum, action }
+}
+
+/// Owner of the transactions of a session.
+fn owner_of(session: &Session, peer: &Peer) -> String {
+    match &*session.id {
+        "" => format!("HTTP user {} {}", session.user, peer.address.ip()),
+        id => format!("HTTP session {id}"),
+    }
 }
 
 #[cfg(test)]

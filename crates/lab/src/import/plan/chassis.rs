@@ -42,9 +42,24 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
                 (name, format!("\0{}", facts.files.get(sighting.at.file as usize).map_or("", String::as_str)))
             }
         };
+        // Logical switches of one chassis may have the same name.
+        let fid = sighting.logical.map(|logical| logical.fid);
+        let other = |chassis: &usize| match (plan.chassis[*chassis].logical, fid) {
+            (Some(own), Some(fid)) => own.fid != fid,
+            _ => false,
+        };
+        let key = match (index.by_name.get(&key).filter(|chassis| other(chassis)), fid) {
+            (Some(_), Some(fid)) => format!("\0{key}\0{fid}"),
+            _ => key,
+        };
         let chassis = index.find_or_name(plan, &key, &name, wwn);
         plan.chassis_of[seen] = Some(chassis);
         let found = &mut plan.chassis[chassis];
+        // A line of attributes tells more than a prompt.
+        found.logical = match (found.logical, sighting.logical) {
+            (Some(a), Some(b)) if b.is_base || b.is_default && !a.is_base => Some(b),
+            (a, b) => a.or(b),
+        };
         found.is_seen = true;
         found.os = found.os.or(sighting.os);
         found.wwn = found.wwn.or(wwn);
@@ -87,6 +102,7 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
     number_interfaces(facts, plan);
     for port in &facts.ports {
         if let Some(chassis) = plan.chassis_of[port.seen] {
+            plan.chassis[chassis].listed.insert(port.number);
             let ports = &mut plan.chassis[chassis].ports;
             *ports = Some(ports.unwrap_or(0).max(port.number.saturating_add(1)));
         }

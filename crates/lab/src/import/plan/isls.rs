@@ -1,7 +1,7 @@
 //! Links between switches, from the statements of both ends.
 
 use super::trunks::{End, Trunks};
-use super::{At, Facts, Isl, Note, NoteKind, Plan, PortRef, chassis, note, tail};
+use super::{At, Facts, Isl, Note, NoteKind, Plan, PortRef, chassis, logical, note, tail};
 use crate::import::facts::{Os, Trunk};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +55,9 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
         plan.isls.push(isl);
     }
     pair(facts, plan, &trunks, open, &taken, notes);
+    logical::build(facts, plan, notes);
     fabrics(facts, plan);
+    logical::spread(plan);
 }
 
 /// A link with all its lines.

@@ -68,7 +68,7 @@ fn a_node_has_the_name_of_the_alias_that_zones_in_force_use() {
 }
 
 #[test]
-fn the_outputs_of_fosexec_are_read_and_a_logical_switch_is_reported() {
+fn the_outputs_of_fosexec_are_read_and_a_logical_switch_is_a_virtual_fabric() {
     let logical = SWITCH.replacen(
         "switchDomain",
         "LS Attributes:\t[FID: 10, Base Switch: No, Default Switch: No]\nswitchDomain",
@@ -76,12 +76,13 @@ fn the_outputs_of_fosexec_are_read_and_a_logical_switch_is_reported() {
     );
     let text = format!("---------------------------------------------------\n\"switchshow\" on FID 10:\n\n{logical}");
     let imported = run(&[("sw1.txt", text)]);
-    let notes = bad(&imported);
-    assert_eq!(notes.len(), 1, "{notes:?}");
-    assert!(notes[0].reason.contains("logical switch") && notes[0].remedy.contains("virtual_fabric"), "{notes:?}");
-    assert_eq!(load(&imported).lab.switches.len(), 1);
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+    let lab = load(&imported).lab;
+    assert_eq!(lab.switches.len(), 1);
+    assert_eq!(lab.switches[0].virtual_fabric.as_ref().map(|fabric| fabric.id), Some(10), "{}", imported.lab);
     let usual = logical.replace("Default Switch: No", "Default Switch: Yes");
-    assert!(bad(&run(&[("sw1.txt", usual)])).is_empty());
+    let imported = run(&[("sw1.txt", usual)]);
+    assert!(bad(&imported).is_empty() && !imported.lab.contains("virtual_fabric"), "{}", imported.lab);
 }
 
 /// Answers of REST of one of two switches with a trunk of the ports 3 and 4: two of its ports, and

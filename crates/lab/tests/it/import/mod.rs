@@ -6,6 +6,7 @@ mod foreign;
 mod in_force;
 mod large;
 mod listed;
+mod logical;
 mod models;
 mod nx_export;
 mod nxos;

@@ -307,8 +307,9 @@ fn xml_is_named_with_its_remedy() {
 }
 
 #[test]
-fn two_contexts_of_one_name_are_a_conflict() {
-    let text = "s:FID10:admin> switchshow\nswitchName: s\nswitchDomain: 1\ns:FID20:admin> switchshow\nswitchName: s\nswitchDomain: 2\n";
+fn two_switches_of_one_name_without_fabric_ids_are_a_conflict() {
+    let text =
+        "s:admin> switchshow\nswitchName: s\nswitchDomain: 1\ns:admin> switchshow\nswitchName: s\nswitchDomain: 2\n";
     let imported = run(text);
     let conflicts = of_kind(&imported, NoteKind::Conflict);
     assert_eq!(conflicts.len(), 1, "{conflicts:?}");
