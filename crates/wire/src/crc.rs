@@ -1,14 +1,12 @@
 //! The CRC of a frame (FC-FS, frame check): CRC-32 over header, optional headers, data field and
 //! fill bytes. It is the same function as in Ethernet. Delimiters are not covered.
 
-use crc_fast::{CrcAlgorithm, checksum};
-
 /// Length of the CRC, in bytes.
 pub const CRC_BYTES: usize = 4;
 
 /// CRC of a frame without its delimiters.
 pub fn frame_crc(frame: &[u8]) -> u32 {
-    (checksum(CrcAlgorithm::Crc32IsoHdlc, frame) & 0xffff_ffff) as u32
+    crc32fast::hash(frame)
 }
 
 /// CRC remainder of each byte value, for [`frame_crc_by_table`]. The reflected polynomial is

@@ -55,9 +55,7 @@ pub struct PortResult {
     pub zero_credit_s: f64,
     /// `zero_credit_s` as a fraction of the measured time, 0 to 1.
     pub zero_credit_fraction: f64,
-    /// Frames discarded here, by reason. `out_of_order`: data frames of FCoE whose SEQ_CNT did not
-    /// follow that of the frame before them, at a host or storage system. Each has arrived, so it is
-    /// not among the dropped frames, and it ends its sequence.
+    /// Frames discarded here, by reason.
     pub discards: BTreeMap<String, u64>,
 }
 

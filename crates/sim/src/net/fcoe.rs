@@ -17,7 +17,7 @@ use super::fc::{FcPlane, FrameRef, InFlight, Loss, LossSite, Sent};
 use super::queue::NEVER;
 use super::tunnel::Tunnelled;
 use sanloom_wire::Frame;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Construction parameters of the lanes of virtual links.
 #[derive(Clone, Debug, Default)]
@@ -67,8 +67,6 @@ pub struct FcoePlane {
     seen: Option<Vec<Option<Box<SeenFrame>>>>,
     /// Positions without a frame that a capture may still read.
     read: Vec<u32>,
-    /// Frames that the nodes at the ends of lanes have discarded because of their SEQ_CNT.
-    out_of_order: BTreeMap<u32, u64>,
 }
 
 /// A lane of a virtual link.
@@ -151,20 +149,6 @@ impl FcoePlane {
             max_bytes: lane.max_bytes,
             lost: lane.lost,
         })
-    }
-
-    /// Counts a frame that the node at the end of a lane discards, because its SEQ_CNT does not
-    /// follow that of the frame before it. Lanes without a virtual link count none.
-    #[cold]
-    pub fn discard_out_of_order(&mut self, lane: u32) {
-        if self.has(lane) {
-            *self.out_of_order.entry(lane).or_default() += 1;
-        }
-    }
-
-    /// Returns the frames of [`FcoePlane::discard_out_of_order`], by lane.
-    pub fn out_of_order(&self) -> &BTreeMap<u32, u64> {
-        &self.out_of_order
     }
 
     /// Keeps the contents of frames from now on, for a capture.

@@ -62,18 +62,8 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
         waiting,
         zero_credit_s: s_of_ps(sent.zero_credit_ps.min(view.measured_ps)),
         zero_credit_fraction: ratio(sent.zero_credit_ps.min(view.measured_ps), view.measured_ps),
-        discards: discards(view, rx),
+        discards: view.lost_at(&[LossSite::Receiver(rx)]),
     }
-}
-
-/// Returns the frames that were discarded at the end of a lane, by reason.
-fn discards(view: &View<'_>, lane: u32) -> BTreeMap<String, u64> {
-    let mut discards = view.lost_at(&[LossSite::Receiver(lane)]);
-    let out_of_order = view.world.measured().out_of_order(lane);
-    if out_of_order > 0 {
-        discards.insert("out_of_order".to_owned(), out_of_order);
-    }
-    discards
 }
 
 fn waiting(count: &WaitCount) -> Latency {

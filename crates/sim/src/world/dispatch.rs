@@ -6,7 +6,7 @@ use super::nports::Owner;
 use super::relay;
 use super::{World, instant_of, ps_of};
 use crate::net::{FrameRef, NEVER};
-use sanloom_fc::exchange::{Accepted, Route, route};
+use sanloom_fc::exchange::{Route, route};
 use sanloom_fc::fcp::{initiator, target};
 use sanloom_fc::nport;
 use sanloom_scsi::scsi::DataDirection;
@@ -211,10 +211,6 @@ impl World {
 /// Handles the end of a sequence of read data.
 #[inline(never)]
 fn data_ended(world: &mut World, nport: u16, ended: initiator::Input) {
-    if matches!(ended, initiator::Input::Data { accepted: Accepted::Gap, .. }) {
-        let lane = world.net.fc.nport(world.nports.plane_of(nport)).rx_lane();
-        world.net.fc.fcoe.discard_out_of_order(lane);
-    }
     let (hosts, mut env) = world.split_hosts();
     hosts.handle(&mut env, nport, ended);
 }

@@ -17,7 +17,6 @@ pub(super) struct Baseline {
     flight: Vec<(u64, u64)>,
     fate: Fate,
     losses: BTreeMap<(LossSite, Loss), Lost>,
-    out_of_order: BTreeMap<u32, u64>,
     ethernet: Counts,
     infiniband: infiniband::Counts,
 }
@@ -39,7 +38,6 @@ impl Baseline {
             flight: net.fc.lanes().iter().map(flight_of).collect(),
             fate: net.fc.fate,
             losses: net.fc.recorder.losses().clone(),
-            out_of_order: net.fc.fcoe.out_of_order().clone(),
             ethernet: Counts::read(net),
             infiniband: infiniband::Counts::read(net),
         }
@@ -73,13 +71,6 @@ impl<'a> Measured<'a> {
             *lost -= before;
         }
         lost
-    }
-
-    /// Returns the frames of FCoE that the node at the end of a lane has discarded, because their
-    /// SEQ_CNT did not follow that of the frame before them.
-    pub fn out_of_order(&self, lane: u32) -> u64 {
-        let of = |counts: &BTreeMap<u32, u64>| counts.get(&lane).copied().unwrap_or(0);
-        of(self.net.fc.fcoe.out_of_order()) - of(&self.baseline.out_of_order)
     }
 
     /// Returns the lost frames by location and reason.

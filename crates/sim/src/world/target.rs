@@ -164,11 +164,8 @@ impl Storage {
         let Some(seq) = port.target.data(rx_id) else { return };
         match seq.accept(frame.seq_cnt(), frame.len_bytes()) {
             Accepted::More | Accepted::Stale => {}
-            Accepted::Complete => self.handle(net, nport, Input::Data { rx_id, accepted: Accepted::Complete }),
-            Accepted::Gap => {
-                let lane = net.fc.nport(nport).rx_lane();
-                net.fc.fcoe.discard_out_of_order(lane);
-                self.handle(net, nport, Input::Data { rx_id, accepted: Accepted::Gap });
+            accepted @ (Accepted::Complete | Accepted::Gap) => {
+                self.handle(net, nport, Input::Data { rx_id, accepted });
             }
         }
     }

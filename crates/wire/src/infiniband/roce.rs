@@ -13,7 +13,7 @@ use crate::bytes::{Put, len8, len16, u32_at};
 use crate::crc::{step, step_back, upper_before_two};
 use crate::error::ParseError;
 use core::net::SocketAddrV4;
-use crc_fast::{CrcAlgorithm, Digest};
+use crc32fast::Hasher;
 
 /// UDP port of RoCEv2.
 pub const UDP_PORT: u16 = 4791;
@@ -76,11 +76,11 @@ impl Path {
     pub fn icrc(&self, body: &[u8]) -> [u8; ICRC_BYTES] {
         let head = self.masked(body.len() + ICRC_BYTES);
         let (before, rest) = body.split_at(NOTICES.min(body.len()));
-        let mut sum = Digest::new(CrcAlgorithm::Crc32IsoHdlc);
+        let mut sum = Hasher::new();
         for part in [&ICRC_PREFIX[..], &head, before, &[ONES][..rest.len().min(1)], rest.get(1..).unwrap_or_default()] {
             sum.update(part);
         }
-        ((sum.finalize() & 0xffff_ffff) as u32).to_le_bytes()
+        sum.finalize().to_le_bytes()
     }
 
     /// Returns whether an ICRC is that of a UDP payload, for any identification and with or without

@@ -1,7 +1,5 @@
-//! Digests: CRC-32C of headers and data segments (section 13.1), computed with the widest
+//! Digests: CRC-32C of headers and data segments (section 13.1), computed with the
 //! instructions of the processor.
-
-use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
 
 /// Length of a digest, in bytes.
 pub const DIGEST_BYTES: usize = 4;
@@ -9,24 +7,13 @@ pub const DIGEST_BYTES: usize = 4;
 /// Continues a CRC-32C with `bytes`. `before` is the CRC-32C of the preceding bytes; 0 if there are
 /// none.
 pub fn append(before: u32, bytes: &[u8]) -> u32 {
-    if before == 0 {
-        return low_half(checksum(CrcAlgorithm::Crc32Iscsi, bytes));
-    }
-    // The register holds the complement of the value on the wire.
-    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, (!before).into());
-    digest.update(bytes);
-    low_half(digest.finalize())
+    crc32c::crc32c_append(before, bytes)
 }
 
 /// CRC-32C of `first` followed by `second`, computed from the CRC-32C of each. `second_bytes` is
 /// the length of the second part.
 pub fn combine(first: u32, second: u32, second_bytes: usize) -> u32 {
-    low_half(checksum_combine(CrcAlgorithm::Crc32Iscsi, first.into(), second.into(), second_bytes as u64))
-}
-
-/// The CRC-32C in the register of the library, which is as wide as its widest CRC.
-const fn low_half(register: u64) -> u32 {
-    (register & 0xffff_ffff) as u32
+    crc32c::crc32c_combine(first, second, second_bytes)
 }
 
 /// The four bytes in wire order: least-significant first, unlike every other field.
