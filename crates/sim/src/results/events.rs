@@ -172,7 +172,7 @@ pub(super) fn deadlocks<'v>(view: &'v View<'_>) -> Vec<Deadlock<'v>> {
         _ => None,
     });
     let mut found: Vec<Deadlock<'v>> = detected.collect();
-    if let Some(StandingDeadlock { since_ps, cycle }) = fc.standing_deadlock(view.now_ps) {
+    if let Some(StandingDeadlock { since_ps, cycle }) = StandingDeadlock::find(fc, view.now_ps) {
         match found.iter_mut().find(|deadlock| deadlock.cycle[..] == cycle) {
             Some(known) => known.stands = true,
             None => found.push(Deadlock { at_ps: since_ps, stands: true, cycle: Cow::Owned(cycle) }),

@@ -99,6 +99,8 @@ fn owner_of(session: &Session, peer: &Peer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sanloom_api::view::{SwitchRow, SwitchView, View};
+    use sanloom_api::zoning::{ZoneStatus, ZoneTransaction};
 
     fn peer() -> Peer {
         let address = "192.0.2.7:1000".parse().unwrap();
@@ -118,5 +120,38 @@ mod tests {
             assert_eq!((&*client.session, &*client.user, &*client.role), (owner, "jane", "operate"));
             assert_eq!((&*client.interface, client.timeout_s), ("HTTP", None));
         }
+    }
+
+    /// Two switches, each with edits of a session, and the switches whose edits were aborted.
+    struct Edited(Vec<String>);
+
+    impl Fabric for Edited {
+        fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+            let row = |switch: &str| SwitchRow { switch: switch.to_owned(), ..SwitchRow::default() };
+            Ok(match request {
+                Request::Show { .. } => {
+                    let switches = ["sw1", "sw2"].map(row).into();
+                    Answer::View(View::new("lab", 1.0, Table::Switch(SwitchView { switches })))
+                }
+                Request::Zone { switch: Some(switch), action: ZoneAction::As { action, .. }, .. } => {
+                    if *action == ZoneAction::Abort {
+                        self.0.push(switch.clone());
+                    }
+                    let session = if switch == "sw1" { "HTTP session 17" } else { "HTTP session 18" };
+                    let owner = Some(ZoneClient { session: session.to_owned(), ..ZoneClient::default() });
+                    let transaction = Some(ZoneTransaction { owner, ..ZoneTransaction::default() });
+                    Answer::Zones(Box::new(ZoneStatus { transaction, ..ZoneStatus::default() }))
+                }
+                other => panic!("{other:?}"),
+            })
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_session_aborts_its_own_zone_edits_only() {
+        let session = Session { user: "jane".to_owned(), role: Role::Operate, id: "17".to_owned() };
+        let mut fabric = Edited(Vec::new());
+        assert!(end(&session, &peer(), &mut fabric).is_ok());
+        assert_eq!(fabric.0, ["sw1"]);
     }
 }

@@ -361,8 +361,8 @@ impl Crossbar {
         slots.map(buffered).collect()
     }
 
-    /// Returns the frames in the buffer of an input that its queueing order lets leave next: all, or
-    /// those with a place in front of their line and the head of the queue.
+    /// Returns the frames in the buffer of an input that its queueing order lets leave next: all,
+    /// or those with a place in front of their line and the head of the queue.
     pub fn next_frames_of(&self, input: u16) -> Vec<Buffered> {
         let buffer = &self.inputs[usize::from(input)];
         let all = buffer.held().count();

@@ -27,42 +27,51 @@ pub struct StandingDeadlock {
     pub cycle: Vec<u32>,
 }
 
-impl FcPlane {
+impl StandingDeadlock {
     /// Returns a credit deadlock that holds at `now` and that only discards and link resets can
     /// end: every buffer behind each of its lanes has a frame for lanes that can never go on.
-    pub fn standing_deadlock(&self, now: u64) -> Option<StandingDeadlock> {
+    pub fn find(net: &FcPlane, now: u64) -> Option<StandingDeadlock> {
+        let search = Standing { net, now };
         let mut after: BTreeMap<Wait, Vec<Wait>> = BTreeMap::new();
-        for wait in (0..self.lanes.len() as u32).flat_map(|lane| waits_of(self, lane)) {
-            after.extend(self.is_blocked(now, wait).then(|| self.holders(wait)).flatten().map(|next| (wait, next)));
+        for wait in (0..net.lanes.len() as u32).flat_map(|lane| waits_of(net, lane)) {
+            after.extend(search.is_blocked(wait).then(|| search.holders(wait)).flatten().map(|next| (wait, next)));
         }
         keep_stuck(&mut after);
         let waits = circle_behind(*after.keys().next()?, &after)?;
-        let since_ps = waits.iter().map(|wait| self.waits_since_ps(*wait)).max()?;
+        let since_ps = waits.iter().map(|wait| search.waits_since_ps(*wait)).max()?;
         Some(StandingDeadlock { since_ps, cycle: lanes_of(&waits) })
     }
+}
 
+/// A search at the end of a run.
+struct Standing<'a> {
+    net: &'a FcPlane,
+    now: u64,
+}
+
+impl Standing<'_> {
     /// Returns whether a wait has lasted longer than a frame needs to cross a switch and its credit
     /// to return.
-    fn is_blocked(&self, now: u64, wait: Wait) -> bool {
-        let lane = &self.lanes[wait.0 as usize];
+    fn is_blocked(&self, wait: Wait) -> bool {
+        let lane = &self.net.lanes[wait.0 as usize];
         let crossing_ps = 2 * (lane.time_of(u64::from(MAX_FRAME_BYTES) + GAP_BYTES) + lane.propagation_ps);
-        is_without_credit(self, wait) && now.saturating_sub(self.waits_since_ps(wait)) > crossing_ps
+        is_without_credit(self.net, wait) && self.now.saturating_sub(self.waits_since_ps(wait)) > crossing_ps
     }
 
     fn waits_since_ps(&self, (number, channel): Wait) -> u64 {
-        match (channel, self.channels(number)) {
+        match (channel, self.net.channels(number)) {
             (Some(channel), Some(channels)) => channels.waits_since_of(channel),
-            _ => self.lanes[number as usize].credit_wait_since_ps,
+            _ => self.net.lanes[number as usize].credit_wait_since_ps,
         }
     }
 
     /// Returns the waits whose frames occupy the buffers at the end of a lane. `None` if a buffer
     /// is free, or will be: a frame in it leaves over a lane that is down, or to no lane.
     fn holders(&self, (number, channel): Wait) -> Option<Vec<Wait>> {
-        let lane = &self.lanes[number as usize];
+        let lane = &self.net.lanes[number as usize];
         let End::Switch { switch, port } = lane.to else { return None };
-        let plane = &self.switches[usize::from(switch)];
-        let buffers = match (channel, self.channels(number)) {
+        let plane = &self.net.switches[usize::from(switch)];
+        let buffers = match (channel, self.net.channels(number)) {
             (Some(channel), Some(channels)) => channels.granted_to(channel),
             _ => lane.bb_credit,
         };
@@ -76,7 +85,7 @@ impl FcPlane {
         let mut next = Vec::new();
         for output in outputs {
             let members = plane.members[usize::from(output)].iter().filter_map(|member| plane.tx_lane(*member));
-            let up: Vec<u32> = members.filter(|lane| self.lanes[*lane as usize].up).collect();
+            let up: Vec<u32> = members.filter(|lane| self.net.lanes[*lane as usize].up).collect();
             if up.is_empty() {
                 return None;
             }

@@ -51,8 +51,8 @@ pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
     }]
 }
 
-/// Returns the change to `updn`, whose paths form no cycle. Its root is a switch of the cycle, unless
-/// the lab names roots: a ring has no switch that stands out.
+/// Returns the change to `updn`, whose paths form no cycle. Its root is a switch of the cycle,
+/// unless the lab names roots: a ring has no switch that stands out.
 fn without_cycles(lab: &Lab, waits: &[(u32, u8)]) -> Vec<Candidate> {
     let mut set = vec![("subnet.routing".to_owned(), "updn".to_owned())];
     let mut what = "`routing = \"updn\"` in [subnet]".to_owned();
