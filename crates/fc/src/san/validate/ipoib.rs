@@ -37,9 +37,9 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
 }
 
 /// Place, reason and remedy of MTUs on a way that do not fit each other. The simulator gives
-/// segments the size of the smallest one from the first segment on. Without a router, the ends agree
-/// on that size (MSS option, RFC 9293, section 3.7.1). An interface of a router that is smaller than
-/// both ends is known to them by path MTU discovery only (RFC 1191).
+/// segments the size of the smallest one from the first segment on. Without a router, the ends
+/// agree on that size (MSS option, RFC 9293, section 3.7.1). An interface of a router that is
+/// smaller than both ends is known to them by path MTU discovery only (RFC 1191).
 fn unlike_mtus(lab: &Lab, paths: &IpPaths<'_>, way: &IpWay) -> Option<(Place, String, String)> {
     let [near, far] = way.ends.map(|end| paths.mtu(end));
     let name = |interface: u16| match paths.on_infiniband(interface) {
