@@ -1,14 +1,16 @@
 //! Logical switches of Fabric OS: which of them share a chassis, and the virtual fabrics that they
 //! become.
 //!
-//! The world-wide names of the logical switches of a chassis follow that of its default switch in
-//! the last byte, as the examples of the *Fabric OS Administration Guide* show (`lscfg --create`).
+//! A fabric ID is unique within a chassis, and a port is in one logical switch (Brocade, *Fabric OS
+//! Administrator's Guide* 6.4.0, "Logical switch overview"). Only the REST interface lists the
+//! logical switches of a chassis with their world-wide names. Without it, logical switches with
+//! names close to each other count as one chassis. No standard says so, so a note reports it.
 
 use super::{Chassis, Facts, Note, NoteKind, Os, Plan, note, tail};
 use crate::import::facts::{Logical, PortRef};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most logical switches of a chassis; their world-wide names are closer than that.
+/// World-wide names of one chassis are closer than this. An assumption.
 const MOST: u64 = 16;
 
 /// Gives each port of a list of logical switches to the switch that has it. Other resources tell
