@@ -1,9 +1,9 @@
 //! Queues of Ethernet that drop frames of FCoE, because their priority is not lossless there.
 
-use super::list;
+use super::{list, with_rates};
 use crate::net::LossSite;
 use crate::results::view::View;
-use sanloom_api::results::{Candidate, EthernetDirection, Finding, FindingKind, HostResult, Measure, Results, Victim};
+use sanloom_api::results::{Candidate, EthernetDirection, Finding, FindingKind, HostResult, Measure, Results};
 use sanloom_api::words::plural;
 use sanloom_fc::config::{Node, PRIORITIES};
 use sanloom_fc::san::{FcoePath, fcoe_paths};
@@ -48,14 +48,7 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Option<Finding> {
         candidates: with_pfc(view, &lossy).into_iter().collect(),
         measure: Measure::Victims,
         culprit: Some(worst.from.clone()),
-        victims: hosts
-            .iter()
-            .map(|host| Victim {
-                name: host.name.clone(),
-                during_bytes_per_s: host.io.throughput_bytes_per_s,
-                ..Victim::default()
-            })
-            .collect(),
+        victims: with_rates(&hosts),
         ..Finding::default()
     })
 }

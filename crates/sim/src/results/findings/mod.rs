@@ -16,7 +16,7 @@ mod tail_drops;
 
 use super::view::View;
 use crate::world::HostNode;
-use sanloom_api::results::{Finding, FindingKind, Results};
+use sanloom_api::results::{Finding, FindingKind, HostResult, Results, Victim};
 use sanloom_api::words::plural;
 
 /// Shortest stall, in ps.
@@ -139,6 +139,16 @@ pub(super) fn stall_threshold_ps(host: &HostNode) -> u64 {
     }
     let fast_ps = latency.quantile_ns(0.1).unwrap_or(0).saturating_mul(1_000);
     of_mean_ps.min(fast_ps.saturating_mul(20).max(LONG_STALL_PS))
+}
+
+/// Returns hosts as victims, with their throughput.
+fn with_rates(hosts: &[&HostResult]) -> Vec<Victim> {
+    let victim = |host: &&HostResult| Victim {
+        name: host.name.clone(),
+        during_bytes_per_s: host.io.throughput_bytes_per_s,
+        ..Victim::default()
+    };
+    hosts.iter().map(victim).collect()
 }
 
 /// Formats a share as a whole percentage.

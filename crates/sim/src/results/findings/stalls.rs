@@ -8,7 +8,6 @@ use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Candidate, Finding, FindingKind, Measure, Results, Victim};
 use sanloom_api::words::plural;
 use sanloom_fc::config::{Fault, FaultKind, Host, Picos};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Shortest timer that a remedy proposes.
@@ -61,10 +60,8 @@ fn after_ps(view: &View<'_>, fault: &Fault) -> u64 {
 
 /// Returns a deadlock among findings that was found before the end of a stall.
 fn deadlock_until(findings: &[Finding], end_s: f64) -> Option<&Finding> {
-    let deadlocks = findings.iter().filter(|finding| finding.kind == FindingKind::Deadlock);
-    deadlocks
-        .min_by(|a, b| a.from_s.partial_cmp(&b.from_s).unwrap_or(Ordering::Equal))
-        .filter(|first| first.from_s.is_some_and(|from_s| from_s < end_s))
+    let mut deadlocks = findings.iter().filter(|finding| finding.kind == FindingKind::Deadlock);
+    deadlocks.find(|deadlock| deadlock.from_s.is_some_and(|from_s| from_s < end_s))
 }
 
 fn finding(view: &View<'_>, results: &Results, before: &[Finding], fault: Option<usize>, stalls: &[Stall]) -> Finding {
@@ -152,14 +149,7 @@ pub(super) fn failures(view: &View<'_>, results: &Results) -> Option<Finding> {
         ),
         candidates: fewer_failures(view, refused == total),
         measure: Measure::Failures,
-        victims: failed
-            .iter()
-            .map(|host| Victim {
-                name: host.name.clone(),
-                during_bytes_per_s: host.io.throughput_bytes_per_s,
-                ..Victim::default()
-            })
-            .collect(),
+        victims: super::with_rates(&failed),
         ..Finding::default()
     })
 }
