@@ -88,7 +88,7 @@ pub(super) enum PortRef {
 }
 
 /// A row of a table of switch ports.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SwitchPort {
     pub at: At,
     pub seen: usize,
@@ -96,8 +96,12 @@ pub(super) struct SwitchPort {
     pub gfc: Option<u32>,
     /// Address of the port, without its last byte.
     pub area: Option<u32>,
+    /// The row has the rate of a port with light. Others have that of the optics, or any.
+    pub is_online: bool,
     /// A device is logged in there.
     pub is_occupied: bool,
+    /// An arbitrated loop is there.
+    pub is_loop: bool,
 }
 
 /// A statement that a port name is logged in at a switch port.
@@ -123,6 +127,8 @@ pub(super) struct Entry {
     pub is_initiator: bool,
     pub is_target: bool,
     pub is_virtual: bool,
+    /// The switch has INQUIRY data of the device, which only targets return.
+    pub has_inquiry: bool,
     pub symbols: Vec<String>,
     /// Name of the switch port.
     pub fabric_port: Option<u64>,
@@ -258,6 +264,8 @@ pub(super) struct Facts {
     pub loose_trunks: Vec<Vec<Trunk>>,
     pub members: Vec<Member>,
     pub zones: Vec<ZoneBase>,
+    /// Lines of members that are names, by the place of their object, if they are not on its line.
+    pub member_lines: BTreeMap<(At, String), At>,
     /// Domains that the configuration of a switch fixes, by sighting and VSAN (NX-OS).
     pub domains: Vec<(At, usize, u16, u8)>,
     /// Priorities in the selection of the principal switch, by sighting and VSAN (NX-OS).
@@ -287,6 +295,15 @@ pub(super) fn wwn(text: &str) -> Option<u64> {
 /// Returns the low six bytes of a name: those that the ports of a switch share with it.
 pub(super) fn tail(name: u64) -> u64 {
     name & 0xffff_ffff_ffff
+}
+
+/// Parses a speed as [`speed`] does. A text without a digit, such as `AN`, names no rate, and is
+/// none that cannot be read.
+pub(super) fn rate(text: &str) -> Result<Option<u32>, ()> {
+    match speed(text) {
+        None if text.bytes().any(|byte| byte.is_ascii_digit()) => Err(()),
+        rate => Ok(rate),
+    }
 }
 
 /// Parses a speed such as `N16`, `16G`, `8Gbps`, `16.000G` or `16000` (Mbit/s). Automatic speeds

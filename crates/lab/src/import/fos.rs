@@ -1,6 +1,6 @@
 //! Fabric OS: `switchshow`, `islshow`, `trunkshow` and `fabricshow`.
 
-use super::facts::{Logical, Login, Member, Os, PortRef, SwitchPort, Trunk, speed, wwn};
+use super::facts::{Logical, Login, Member, Os, PortRef, SwitchPort, Trunk, rate as rate_of, speed, wwn};
 use super::lines::{Reader, Section, fabric_id};
 use super::report::Fate;
 use std::collections::BTreeMap;
@@ -143,13 +143,13 @@ fn attributes(reader: &mut Reader<'_>, value: &str) -> Fate {
         return Fate::bad("has no fabric ID from 1 to 128", "correct the line");
     };
     let at = reader.at();
-    let known = &mut reader.sighting().logical;
+    let known = reader.sighting().logical;
     if let Some(known) = known.filter(|known| known.fid != fid) {
         let reason = format!("is virtual fabric {fid} of a switch that has virtual fabric {} before", known.fid);
         return Fate::bad(reason, "import the output of each logical switch from a file of its own");
     }
     let is_default = lower.contains("default switch: yes");
-    *known = Some(Logical { at, fid, is_default, is_base: lower.contains("base switch: yes") });
+    reader.set_logical(Logical { at, fid, is_default, is_base: lower.contains("base switch: yes") });
     Fate::Used
 }
 
@@ -169,31 +169,75 @@ fn port_row(reader: &mut Reader<'_>, text: &str) -> Fate {
     }
     let address = if reader.columns.has_address { words.next() } else { None };
     let area = address.and_then(|word| u32::from_str_radix(word, 16).ok()).map(|address| address >> 8);
-    let (_media, rate, state) = (words.next(), words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let (_media, rate_text, state) = (words.next(), words.next().unwrap_or(""), words.next().unwrap_or(""));
     let _protocol = words.next();
     let rest: Vec<&str> = words.collect();
-    let (at, seen, gfc) = (reader.at(), reader.seen, speed(rate));
-    let mut row = SwitchPort { at, seen, number, gfc, area, is_occupied: false };
+    let is_online = !state.is_empty() && !OFFLINE.contains(&state);
+    // A port without light has the rate of its optics, or any.
+    let gfc = speed(rate_text);
+    let problem = match address {
+        Some(word) if area.is_none() && !word.starts_with('-') => Some("has an address that cannot be read"),
+        _ if is_online && rate_of(rate_text).is_err() => Some("has a speed that is no rate of Fibre Channel"),
+        _ => None,
+    };
+    let (at, seen) = (reader.at(), reader.seen);
+    let mut row = SwitchPort { at, seen, number, gfc, area, is_online, ..SwitchPort::default() };
     let login = |wwpn| Login { at, seen, vsan: None, port: PortRef::Number(number), wwpn, wwnn: None };
-    let kind = rest.iter().copied().find(|word| word.ends_with("-Port")).unwrap_or("");
-    let fate = match kind {
+    let place = rest.iter().position(|word| word.ends_with("-Port"));
+    let behind = rest.get(place.map_or(0, |place| place + 1)..).unwrap_or_default();
+    let fate = match place.map_or("", |place| rest[place]) {
         "F-Port" => {
-            row.is_occupied = state == "Online";
+            row.is_occupied = is_online;
             let name = rest.iter().copied().find_map(wwn);
             reader.facts.logins.extend(name.map(login));
-            Fate::Used
+            // `1 N Port + 2 NPIV public` counts devices, whose names other outputs have.
+            let counts = |word: &&str| matches!(*word, "Port" | "NPIV" | "public") || word.starts_with('(');
+            match name.is_none() && !behind.is_empty() && !behind.iter().any(counts) {
+                true => Fate::bad("has the name of a device that cannot be read", "correct the line"),
+                false => Fate::Used,
+            }
         }
         "E-Port" => trunk(reader, number, gfc, text),
-        "L-Port" => Fate::bad(
-            "is an arbitrated loop at a switch port",
-            "describe the loop by hand with [loop.NAME] and a [[link]] to it",
-        ),
-        "" | "G-Port" | "U-Port" | "N-Port" => Fate::Used,
+        "L-Port" => {
+            row.is_loop = true;
+            Fate::bad(
+                "is an arbitrated loop at a switch port",
+                "describe the loop by hand with [loop.NAME] and a [[link]] to it",
+            )
+        }
+        "" | "G-Port" | "U-Port" | "N-Port" if !is_online => Fate::Used,
         _ => Fate::bad("is a port of a kind that the importer does not place", "describe its link by hand"),
     };
     reader.facts.ports.push(row);
-    fate
+    match problem {
+        // The row is used without the value.
+        Some(reason) if fate == Fate::Used => Fate::bad(reason, "correct the line, or its link in the lab"),
+        _ => fate,
+    }
 }
+
+/// States of ports without light or a link.
+const OFFLINE: &[&str] = &[
+    "No_Card",
+    "No_Module",
+    "Mod_Val",
+    "Mod_Inv",
+    "Mod_Uns",
+    "No_Light",
+    "No_Sync",
+    "No_SigDet",
+    "In_Sync",
+    "Laser_Flt",
+    "Port_Flt",
+    "Hard_Flt",
+    "Diag_Flt",
+    "Lock_Ref",
+    "Testing",
+    "Offline",
+    "Disabled",
+    "Faulty",
+    "Unknown",
+];
 
 /// Reads the port table's row of an E_Port.
 fn trunk(reader: &mut Reader<'_>, number: u16, gfc: Option<u32>, text: &str) -> Fate {
@@ -250,8 +294,14 @@ pub(super) fn isl_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let peer_wwn = words.next().and_then(wwn);
     let domain = words.next().and_then(|word| word.parse::<u8>().ok()).filter(|domain| (1..=239).contains(domain));
     let name = words.next().filter(|name| *name != "sp:").map(|name| name.trim_matches('"').to_owned());
-    let (Some(local), Some(peer), Some(peer_wwn)) = (local, peer, peer_wwn) else { return incomplete() };
+    let (Some(local), Some(peer), Some(peer_wwn), Some(domain)) = (local, peer, peer_wwn, domain) else {
+        return incomplete();
+    };
     let value = |key: &str| text.split_once(key).map(|(_, rest)| rest.trim_start());
+    // Links over IP have dashes instead of a rate.
+    let is_bad = |key: &str| value(key).is_some_and(|rest| !rest.starts_with(|c: char| c == '-' || c.is_ascii_digit()));
+    let one = value("sp:").map_or("", |rest| rest.split_whitespace().next().unwrap_or(""));
+    let has_bad_speed = is_bad("sp:") || is_bad("bw:") || rate_of(one).is_err();
     let rate = |key: &str| -> Option<f64> {
         let digits: String = value(key)?.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         digits.parse().ok()
@@ -269,12 +319,15 @@ pub(super) fn isl_line(reader: &mut Reader<'_>, text: &str) -> Fate {
         peer_wwn: Some(peer_wwn),
         peer_name: name,
         peer_address: None,
-        peer_domain: domain,
+        peer_domain: Some(domain),
         gfc: value("sp:").and_then(speed),
         master: None,
         width,
     });
-    Fate::Used
+    match has_bad_speed {
+        true => Fate::bad("has a speed that is no rate of Fibre Channel", "correct the line, or `rate` in the lab"),
+        false => Fate::Used,
+    }
 }
 
 /// Reads a line of `trunkshow`: the first port of a trunk behind its number, and the others below
@@ -295,7 +348,7 @@ pub(super) fn trunk_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let (local, peer) = (number(local), words.next().and_then(number));
     let peer_wwn = words.next().and_then(wwn);
     let peer_domain = words.next().and_then(|word| word.parse().ok()).filter(|domain| (1..=239).contains(domain));
-    let (Some(local), Some(peer), Some(peer_wwn)) = (local, peer, peer_wwn) else {
+    let (Some(local), Some(peer), Some(peer_wwn), Some(peer_domain)) = (local, peer, peer_wwn, peer_domain) else {
         if is_first {
             reader.trunk = None;
         }
@@ -316,7 +369,7 @@ pub(super) fn trunk_line(reader: &mut Reader<'_>, text: &str) -> Fate {
         peer_wwn: Some(peer_wwn),
         peer_name: None,
         peer_address: None,
-        peer_domain,
+        peer_domain: Some(peer_domain),
         gfc: None,
         master: Some(first).filter(|first| *first != local),
         width: 1,
@@ -329,14 +382,14 @@ pub(super) fn fabric_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     if text.starts_with("The Fabric has") || text.starts_with("Fabric Name") {
         return Fate::Decoration;
     }
+    let is_address = |word: &str| word.split('/').next().is_some_and(|word| word.parse::<std::net::IpAddr>().is_ok());
+    if text.split_whitespace().all(is_address) {
+        return Fate::Ignored("IP addresses of switches");
+    }
     let Some((domain, rest)) = text.split_once(':') else { return Fate::Unknown };
     let domain = domain.trim().parse::<u8>().ok().filter(|domain| (1..=239).contains(domain));
-    let name = rest.split_whitespace().find_map(wwn);
-    let (Some(domain), Some(wwn)) = (domain, name) else {
-        return match text.contains("::") || text.contains('.') {
-            true => Fate::Ignored("IP addresses of switches"),
-            false => Fate::bad("is no row of fabricshow", "complete the line"),
-        };
+    let (Some(domain), Some(wwn)) = (domain, rest.split_whitespace().find_map(wwn)) else {
+        return Fate::bad("is no row of fabricshow", "complete the line");
     };
     let name = text.split('"').nth(1).filter(|name| !name.is_empty()).map(str::to_owned);
     let (at, seen) = (reader.at(), reader.seen);

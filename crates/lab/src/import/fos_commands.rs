@@ -4,9 +4,10 @@
 use super::facts::{At, Kind, Object, Os, wwn};
 use super::fos_transaction::{self, is_of};
 use super::lines::Reader;
+use super::nxos_config::wwn_text;
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Commands that change any kind of object.
 pub(super) const OBJECT_COMMANDS: [&str; 5] =
@@ -74,7 +75,9 @@ pub(super) fn command(reader: &mut Reader<'_>, line: &str) -> Option<Fate> {
 /// members.
 fn commands(line: &str) -> Vec<&str> {
     let begins = |rest: &str| {
-        let word = rest.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
+        // No command has a longer name, and a line can have many members.
+        let word: Vec<u8> = rest.trim_start().bytes().take(24).take_while(|byte| !byte.is_ascii_whitespace()).collect();
+        let word = String::from_utf8_lossy(&word).to_ascii_lowercase();
         let changes = ["ali", "zone", "cfg"].iter().filter_map(|kind| word.strip_prefix(kind));
         let mut changes = changes.filter(|action| ["create", "add", "remove", "delete"].contains(action));
         let others = ["cfgsave", "cfgenable", "cfgdisable", "cfgclear", "cfgtransabort", "defzone"];
@@ -189,14 +192,14 @@ fn one(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
 
 fn change(map: &mut BTreeMap<String, Object>, action: &str, name: &str, by: &Object) {
     let Some(found) = map.get_mut(name) else { return };
-    let is_same = |a: &String, b: &String| a == b || wwn(a).is_some_and(|name| wwn(b) == Some(name));
+    let key = |member: &String| wwn(member).map_or_else(|| member.clone(), wwn_text);
     let merge = |list: &mut Vec<String>, others: &[String]| match action {
-        "add" => others.iter().for_each(|other| {
-            if !list.iter().any(|own| is_same(own, other)) {
-                list.push(other.clone());
-            }
-        }),
-        _ => list.retain(|member| !others.iter().any(|other| is_same(member, other))),
+        // The merger leaves one of several equal members.
+        "add" => list.extend_from_slice(others),
+        _ => {
+            let others: BTreeSet<String> = others.iter().map(key).collect();
+            list.retain(|member| !others.contains(&key(member)));
+        }
     };
     merge(&mut found.members, &by.members);
     merge(&mut found.principals, &by.principals);

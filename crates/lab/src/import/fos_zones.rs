@@ -2,6 +2,7 @@
 
 use super::facts::{Kind, Object, Objects, Os, wwn};
 use super::fos_commands::{OBJECT_COMMANDS, command};
+use super::fos_transaction;
 use super::lines::{Reader, Section};
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
@@ -22,7 +23,7 @@ pub(super) fn default_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     match (key.trim(), value.trim()) {
         ("committed", "No Access") => super::fos_commands::show_default(reader, ZoneDefault::Closed),
         ("committed", "All Access") => super::fos_commands::show_default(reader, ZoneDefault::OpenWithoutZones),
-        ("transaction", _) => return Fate::Decoration,
+        ("transaction", _) => return Fate::Ignored("open transactions of the default zone"),
         _ => return Fate::Unknown,
     }
     Fate::Used
@@ -35,6 +36,8 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         if is_defined || reader.section != Section::Zones {
             reader.bases.clear();
         }
+        // No question is open behind an output.
+        fos_transaction::forget(reader);
         reader.begin(Section::Zones, "cfgshow");
         reader.is(Os::FabricOs);
         reader.zones = Cursor { active: !is_defined, ..Cursor::default() };
@@ -54,6 +57,7 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         return if is_command { command(reader, text) } else { None };
     }
     if reader.section != Section::Zones {
+        fos_transaction::forget(reader);
         reader.zones = Cursor::default();
         reader.bases.clear();
         reader.begin(Section::Zones, "cfgshow");
@@ -71,6 +75,32 @@ fn header(text: &str) -> Option<(Kind, &str)> {
         _ => return None,
     };
     Some((kind, rest.trim()))
+}
+
+/// Whether the heading of a list of members, without its colon, is that of principals. `None`: no
+/// such heading. The colon tells it from the name of an object.
+fn is_of_principals(heading: &str) -> Option<bool> {
+    match heading.trim_end().to_ascii_lowercase().as_str() {
+        "principal member(s)" | "principal members" | "principal member" => Some(true),
+        "peer member(s)" | "peer members" | "peer member" | "member(s)" | "members" | "member" => Some(false),
+        _ => None,
+    }
+}
+
+/// A line of members below an object: an indented list of members and nothing else. Names of zone
+/// objects may be words that begin an output or a command elsewhere.
+pub(super) fn members_below(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
+    let is_below = reader.section == Section::Zones && reader.indent > 0 && reader.zones.object.is_some();
+    if !is_below || !all_members(text) {
+        return None;
+    }
+    Some(member_list(reader, text))
+}
+
+/// True for a list of members, of which there is at least one.
+fn all_members(text: &str) -> bool {
+    let mut parts = text.split(';').map(str::trim).filter(|member| !member.is_empty()).peekable();
+    parts.peek().is_some() && parts.all(is_member)
 }
 
 fn objects<'r>(reader: &'r mut Reader<'_>, active: bool) -> &'r mut Objects {
@@ -92,8 +122,12 @@ pub(super) fn line(reader: &mut Reader<'_>, text: &str) -> Fate {
         return Fate::Used;
     }
     if lower.contains("no configuration defined") || lower.starts_with("default zone:") {
+        let is_closed = lower.contains("no access");
+        if lower.starts_with("default zone:") && !is_closed && !lower.contains("all access") {
+            return Fate::bad("is neither `No Access` nor `All Access`", "correct the line");
+        }
         let base = reader.base(None);
-        if lower.contains("no access") {
+        if is_closed {
             base.default = Some((ZoneDefault::Closed, at));
         }
         return Fate::Used;
@@ -104,9 +138,11 @@ pub(super) fn line(reader: &mut Reader<'_>, text: &str) -> Fate {
     if lower.starts_with("property member:") {
         return member_list(reader, text.split_once(':').map_or("", |(_, rest)| rest));
     }
-    if lower.starts_with("principal member") || lower.starts_with("peer member") || lower.starts_with("member") {
-        reader.zones.principals = lower.starts_with("principal");
-        return Fate::Decoration;
+    if let Some((heading, rest)) = text.split_once(':')
+        && let Some(principals) = is_of_principals(heading)
+    {
+        reader.zones.principals = principals;
+        return if rest.trim().is_empty() { Fate::Decoration } else { member_list(reader, rest) };
     }
     if lower.starts_with("created by") {
         return Fate::Ignored("creators of peer zones");
@@ -120,7 +156,7 @@ pub(super) fn line(reader: &mut Reader<'_>, text: &str) -> Fate {
         reader.zones.object = None;
         return Fate::Ignored("ports and states of traffic isolation zones");
     }
-    if !text.split(';').map(str::trim).filter(|member| !member.is_empty()).all(is_member) {
+    if !all_members(text) {
         // Members behind a heading that is not known belong to no object.
         reader.zones.object = None;
         return Fate::Unknown;
@@ -136,7 +172,9 @@ fn is_member(text: &str) -> bool {
         let parts = text.split_once(',');
         parts.is_some_and(|(domain, port)| domain.trim().parse::<u8>().is_ok() && port.trim().parse::<u16>().is_ok())
     };
-    wwn(text).is_some() || is_port() || !text.is_empty() && text.len() <= 64 && text.chars().all(is_name)
+    // A rule of dashes is no name.
+    let is_named = || !text.is_empty() && text.len() <= 64 && !text.starts_with('-') && text.chars().all(is_name);
+    wwn(text).is_some() || is_port() || is_named()
 }
 
 fn head(reader: &mut Reader<'_>, kind: Kind, rest: &str) -> Fate {
@@ -158,8 +196,7 @@ fn head(reader: &mut Reader<'_>, kind: Kind, rest: &str) -> Fate {
     }
     objects(reader, active).of_mut(kind).insert(name.to_owned(), Object { at, ..Object::default() });
     reader.zones = Cursor { active, object: Some((kind, name.to_owned())), ..Cursor::default() };
-    let all = members.split(';').map(str::trim).filter(|member| !member.is_empty());
-    match (members.trim().is_empty(), all.clone().all(is_member)) {
+    match (members.trim().is_empty(), all_members(members)) {
         (true, _) => Fate::Used,
         (false, true) => member_list(reader, members),
         (false, false) => Fate::bad("has a member in no form that the importer knows", "correct the line"),
@@ -170,13 +207,19 @@ fn member_list(reader: &mut Reader<'_>, text: &str) -> Fate {
     let Some((kind, name)) = reader.zones.object.clone() else {
         return Fate::bad("belongs to no alias, zone or configuration", "complete the line before it");
     };
-    let (active, principals) = (reader.zones.active, reader.zones.principals);
+    let (at, active, principals) = (reader.at(), reader.zones.active, reader.zones.principals);
+    if active && kind == Kind::Config {
+        return Fate::bad("lists zones of the configuration in force, which follow it", "remove the line");
+    }
     let Some(object) = objects(reader, active).of_mut(kind).get_mut(&name) else {
         return Fate::Unknown;
     };
-    for member in text.split(';').map(str::trim).filter(|member| !member.is_empty()) {
-        let list = if principals { &mut object.principals } else { &mut object.members };
-        list.push(member.to_owned());
+    let members = || text.split(';').map(str::trim).filter(|member| !member.is_empty()).map(str::to_owned);
+    let (list, first) = (if principals { &mut object.principals } else { &mut object.members }, object.at);
+    list.extend(members());
+    if first != at {
+        let names = members().filter(|member| !member.contains([':', ',']));
+        reader.facts.member_lines.extend(names.map(|name| ((first, name), at)));
     }
     Fate::Used
 }

@@ -71,6 +71,15 @@ impl Value {
         }
     }
 
+    /// Marks all values inside as not used.
+    pub fn unused(&self) {
+        match &self.kind {
+            Kind::Object(members) => members.iter().for_each(|(_, value)| value.unused()),
+            Kind::Array(items) => items.iter().for_each(Value::unused),
+            Kind::Leaf(_) => self.used.set(false),
+        }
+    }
+
     /// Returns a leaf as a number, and marks it as used.
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
         self.text(key)?.parse().ok()

@@ -44,9 +44,15 @@ pub(super) struct Reader<'f> {
     pub indent: usize,
     /// Sighting that the present output belongs to.
     pub seen: usize,
+    /// Sightings of the file that have had a name, by the name.
+    by_name: BTreeMap<String, Vec<usize>>,
+    /// The last sighting of the file with a fabric ID, by the ID.
+    by_fid: BTreeMap<u16, usize>,
     pub section: Section,
     pub columns: fos::Columns,
     pub port: Option<u16>,
+    /// The port of `portshow` is online.
+    pub is_port_online: bool,
     /// First port of the present trunk of `trunkshow`.
     pub trunk: Option<u16>,
     /// Entry of a name server that the attributes belong to.
@@ -78,6 +84,24 @@ impl Reader<'_> {
         self.begun = Some(what);
     }
 
+    /// Gives the present switch a name.
+    pub fn name(&mut self, name: &str) {
+        let seen = self.seen;
+        self.sighting().name = Some(name.to_owned());
+        let known = self.by_name.entry(name.to_owned()).or_default();
+        if !known.contains(&seen) {
+            known.push(seen);
+        }
+    }
+
+    /// Makes the present switch a logical one.
+    pub fn set_logical(&mut self, logical: Logical) {
+        let seen = self.seen;
+        self.sighting().logical = Some(logical);
+        let last = self.by_fid.entry(logical.fid).or_insert(seen);
+        *last = seen.max(*last);
+    }
+
     /// Turns to the switch `name`, which is new unless the file has shown it before.
     pub fn see(&mut self, name: &str, os: Os) {
         let (at, fid) = (self.at(), self.fid);
@@ -87,20 +111,22 @@ impl Reader<'_> {
         };
         let current = self.sighting();
         if current.name.is_none() && fits(current) {
-            current.name = Some(name.to_owned());
             current.os = current.os.or(Some(os));
+            self.name(name);
         } else {
-            let same = |seen: &Sighting| seen.at.file == at.file && seen.name.as_deref() == Some(name) && fits(seen);
-            self.seen = match self.facts.sightings.iter().position(same) {
-                Some(index) => index,
-                None => {
-                    self.facts.sightings.push(sighting(at, Some(name.to_owned()), Some(os)));
-                    self.facts.sightings.len() - 1
-                }
-            };
+            let sightings = &self.facts.sightings;
+            let same = |seen: &usize| sightings[*seen].name.as_deref() == Some(name) && fits(&sightings[*seen]);
+            let known = self.by_name.get(name).into_iter().flatten().copied().filter(same).min();
+            self.seen = known.unwrap_or(sightings.len());
+            if known.is_none() {
+                self.facts.sightings.push(sighting(at, None, Some(os)));
+                self.name(name);
+            }
         }
-        if let Some(fid) = fid {
-            self.sighting().logical.get_or_insert(Logical::of(at, fid));
+        if let Some(fid) = fid
+            && self.sighting().logical.is_none()
+        {
+            self.set_logical(Logical::of(at, fid));
         }
     }
 
@@ -108,12 +134,11 @@ impl Reader<'_> {
     pub fn turn(&mut self, fid: u16) {
         self.fid = Some(fid);
         let at = self.at();
-        let is_it = |seen: &Sighting| seen.at.file == at.file && seen.logical.is_some_and(|own| own.fid == fid);
-        if is_it(self.sighting()) {
+        if self.sighting().logical.is_some_and(|own| own.fid == fid) {
             return;
         }
-        if let Some(index) = self.facts.sightings.iter().rposition(is_it) {
-            self.seen = index;
+        if let Some(index) = self.by_fid.get(&fid) {
+            self.seen = *index;
             return;
         }
         let current = self.sighting();
@@ -121,7 +146,7 @@ impl Reader<'_> {
             self.facts.sightings.push(sighting(at, None, Some(Os::FabricOs)));
             self.seen = self.facts.sightings.len() - 1;
         }
-        self.sighting().logical = Some(Logical::of(at, fid));
+        self.set_logical(Logical::of(at, fid));
     }
 
     /// The zone database that the present output shows.
@@ -165,9 +190,12 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
         line: 0,
         indent: 0,
         seen,
+        by_name: BTreeMap::new(),
+        by_fid: BTreeMap::new(),
         section: Section::None,
         columns: fos::Columns::default(),
         port: None,
+        is_port_online: false,
         trunk: None,
         entry: None,
         zones: fos_zones::Cursor::default(),
@@ -218,16 +246,23 @@ fn clean(raw: &str) -> String {
 
 fn fate(reader: &mut Reader<'_>, line: &str) -> Fate {
     let text = line.trim();
+    if let Some(fate) = fos_zones::members_below(reader, text) {
+        return fate;
+    }
     let is_rule = |c: char| "-=+*_|~ \t".contains(c);
     if text.chars().all(is_rule) {
         return Fate::Decoration;
     }
     if let Some(context) = text.strip_prefix("CURRENT CONTEXT") {
         // `CURRENT CONTEXT -- 1 , 10` of supportshow: number and fabric ID of a logical switch.
-        if let Some(fid) = context.rsplit_once(',').and_then(|(_, fid)| fabric_id(fid)) {
-            reader.turn(fid);
-        }
-        return Fate::Decoration;
+        return match context.rsplit_once(',').map(|(_, fid)| fabric_id(fid)) {
+            Some(Some(fid)) => {
+                reader.turn(fid);
+                Fate::Decoration
+            }
+            Some(None) => Fate::bad("has no fabric ID from 1 to 128", "correct the line"),
+            None => Fate::Decoration,
+        };
     }
     if text == "{" || text == "}" {
         return Fate::Decoration;
@@ -397,12 +432,14 @@ fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         "fabricshow" => (Section::FabricShow, "fabricshow"),
         "nsshow" | "nscamshow" => (Section::NameServer, "nsshow"),
         "portshow" => {
+            reader.is_port_online = false;
             reader.port = words.next().and_then(|word| word.rsplit('/').next()).and_then(|word| word.parse().ok());
             (Section::PortShow, "portshow")
         }
         "cfgshow" | "zoneshow" | "alishow" | "cfgactvshow" | "zone"
             if first != "zone" || lower.starts_with("zone --") =>
         {
+            fos_transaction::forget(reader);
             reader.zones = fos_zones::Cursor::default();
             reader.bases.clear();
             if first == "cfgactvshow" {

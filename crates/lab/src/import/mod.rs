@@ -21,6 +21,7 @@ mod nxos_config;
 mod plan;
 mod report;
 mod rest;
+mod rest_zones;
 mod roles;
 mod write;
 mod zones;

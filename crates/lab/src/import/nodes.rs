@@ -61,8 +61,7 @@ pub(super) fn name(facts: &Facts, plan: &mut Plan, zones: &Zones, choices: &Choi
             }
         }
     }
-    let mut taken: BTreeSet<String> = plan.switches.iter().map(|switch| switch.name.clone()).collect();
-    taken.extend(zones.names());
+    let mut taken = Names::of(plan.switches.iter().map(|switch| switch.name.clone()).chain(zones.names()));
     let mut node_of: BTreeMap<usize, usize> = BTreeMap::new();
     let mut order: Vec<(Group, Vec<usize>)> = groups.into_iter().collect();
     order.sort_by_key(|(_, ports)| ports.iter().min().copied());
@@ -73,7 +72,7 @@ pub(super) fn name(facts: &Facts, plan: &mut Plan, zones: &Zones, choices: &Choi
             for ports in ports.chunks(MAX_PORTS) {
                 let wanted = wanted(&group, &plan.devices[ports[0]], &aliases, choices);
                 let fallback = if role == Role::Host { "host" } else { "storage" };
-                let name = unique(&sanitise(&wanted, fallback), &mut taken);
+                let name = taken.unique(&sanitise(&wanted, fallback));
                 if let Group::Chosen(index) = &group
                     && choices.nodes[*index].0 != name
                 {
@@ -235,13 +234,27 @@ pub(super) fn sanitise(name: &str, fallback: &str) -> String {
     if name.is_empty() { fallback.to_owned() } else { name.to_owned() }
 }
 
-/// Returns the name, with a number behind it if it is taken.
-pub(super) fn unique(base: &str, taken: &mut BTreeSet<String>) -> String {
-    let mut name = base.to_owned();
-    let mut number = 2_u32;
-    while !taken.insert(name.clone()) {
-        name = format!("{base}-{number}");
-        number += 1;
+/// Names that are taken.
+#[derive(Default)]
+pub(super) struct Names {
+    pub taken: BTreeSet<String>,
+    /// The number to try next behind a name that was taken.
+    next: BTreeMap<String, u32>,
+}
+
+impl Names {
+    pub fn of(taken: impl IntoIterator<Item = String>) -> Names {
+        Names { taken: taken.into_iter().collect(), next: BTreeMap::new() }
     }
-    name
+
+    /// Takes the name, with a number behind it if it is taken.
+    pub fn unique(&mut self, base: &str) -> String {
+        let mut name = base.to_owned();
+        while !self.taken.insert(name.clone()) {
+            let number = self.next.entry(base.to_owned()).or_insert(2);
+            name = format!("{base}-{number}");
+            *number += 1;
+        }
+        name
+    }
 }

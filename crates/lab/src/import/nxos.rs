@@ -87,14 +87,18 @@ pub(super) fn flogi_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     if text.starts_with('[') {
         return Fate::Ignored("aliases beside logins, which the device-alias database has too");
     }
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = nxos_config::row(text);
     let [interface, vsan, address, wwpn, rest @ ..] = &words[..] else { return Fate::Unknown };
-    let (Ok(vsan), Some(wwpn), true) = (vsan.parse::<u16>(), wwn(wwpn), address.starts_with("0x")) else {
+    let is_address = address.strip_prefix("0x").is_some_and(|hex| u32::from_str_radix(hex, 16).is_ok());
+    let (Ok(vsan), Some(wwpn), true) = (vsan.parse::<u16>(), wwn(wwpn), is_address) else {
         return Fate::Unknown;
     };
     let (at, seen) = (reader.at(), reader.seen);
-    let port = PortRef::Name((*interface).to_owned());
+    let port = PortRef::Name(interface.clone());
     let wwnn = rest.first().and_then(|name| wwn(name));
+    if wwnn.is_none() && !rest.is_empty() {
+        return Fate::bad("has a node name that cannot be read", "correct the line");
+    }
     reader.facts.logins.push(Login { at, seen, vsan: Some(vsan), port, wwpn, wwnn });
     Fate::Used
 }
@@ -136,10 +140,17 @@ pub(super) fn fcns_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     };
     let value = value.trim_start_matches(':').trim();
     match key.trim() {
-        "port-wwn (vendor)" => entry.wwpn = value.get(..23).and_then(wwn).unwrap_or_default(),
-        "node-wwn" => entry.wwnn = value.get(..23).and_then(wwn),
+        "port-wwn (vendor)" | "node-wwn" | "permanent-port-wwn (vendor)" => {
+            let Some(name) = value.get(..23).and_then(wwn) else {
+                return Fate::bad("is no world-wide name", "correct the line");
+            };
+            match key.trim() {
+                "node-wwn" => entry.wwnn = Some(name),
+                "port-wwn (vendor)" => entry.wwpn = name,
+                _ => entry.permanent = Some(name),
+            }
+        }
         "symbolic-port-name" | "symbolic-node-name" => entry.symbols.push(value.to_owned()),
-        "permanent-port-wwn (vendor)" => entry.permanent = value.get(..23).and_then(wwn),
         key if key.starts_with("fc4-types") => set_features(entry, text),
         _ => return Fate::Ignored("further attributes of name server entries"),
     }
@@ -154,21 +165,21 @@ fn set_features(entry: &mut Entry, text: &str) {
 
 /// A row `fc1/3 0x67(103) fc1/3 198.19.254.123(core-1)` of `show topology`.
 pub(super) fn topology_line(reader: &mut Reader<'_>, text: &str) -> Fate {
-    if text.starts_with("Interface") {
+    if text.starts_with("Interface") && text.contains("Peer Domain") {
         return Fate::Decoration;
     }
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = nxos_config::row(text);
     let [interface, domain, peer, rest @ ..] = &words[..] else { return Fate::Unknown };
     let domain = domain.strip_prefix("0x").and_then(|hex| u8::from_str_radix(hex.split('(').next()?, 16).ok());
     let Some(domain) = domain.filter(|domain| (1..=239).contains(domain)) else { return Fate::Unknown };
     let name = rest.iter().find_map(|word| word.split_once('(')?.1.strip_suffix(')'));
-    let address = rest.first().map(|word| word.split_once('(').map_or(*word, |(address, _)| address));
+    let address = rest.first().map(|word| word.split_once('(').map_or(word.as_str(), |(address, _)| address));
     reader.facts.trunks.push(Trunk {
         at: reader.at(),
         seen: reader.seen,
         vsan: reader.vsan,
-        port: PortRef::Name((*interface).to_owned()),
-        peer_port: Some(PortRef::Name((*peer).to_owned())),
+        port: PortRef::Name(interface.clone()),
+        peer_port: Some(PortRef::Name(peer.clone())),
         peer_wwn: None,
         peer_name: name.filter(|name| !name.is_empty()).map(str::to_owned),
         peer_address: address.filter(|address| !address.is_empty()).map(str::to_owned),
@@ -182,7 +193,7 @@ pub(super) fn topology_line(reader: &mut Reader<'_>, text: &str) -> Fate {
 
 /// A row `0x25(37)  WWN [Principal]` of `show fcdomain domain-list`.
 pub(super) fn domain_line(reader: &mut Reader<'_>, text: &str) -> Fate {
-    if text.starts_with("Domain ID") {
+    if text.starts_with("Domain ID") && text.contains("WWN") {
         return Fate::Decoration;
     }
     let mut words = text.split_whitespace();
@@ -197,15 +208,76 @@ pub(super) fn domain_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     Fate::Used
 }
 
+/// Words of the headings of `show interface brief`, of all kinds of interfaces.
+const HEADINGS: [&str; 41] = [
+    "Interface",
+    "Vsan",
+    "Admin",
+    "Status",
+    "SFP",
+    "Bind",
+    "Info",
+    "Oper",
+    "Port",
+    "Logical",
+    "Mode",
+    "Trunk",
+    "Speed",
+    "(Gbps)",
+    "(bps)",
+    "Channel",
+    "Type",
+    "Ethernet",
+    "VLAN",
+    "Reason",
+    "Ch",
+    "#",
+    "VRF",
+    "IP",
+    "Address",
+    "MTU",
+    "Port-channel",
+    "Port-Channel",
+    "Protocol",
+    "Secondary",
+    "VLAN(Type)",
+    "VLAN/BD",
+    "Description",
+    "Profile",
+    "Eth",
+    "Int",
+    "Address/Mask",
+    "Vlan",
+    "Tunnel",
+    "Encapsulation",
+    "Loopback",
+];
+
+/// Kinds of interfaces without Fibre Channel, before the number, in lower case.
+const OTHERS: [&str; 16] = [
+    "ethernet",
+    "eth",
+    "mgmt",
+    "sup-fc",
+    "vlan",
+    "lo",
+    "loopback",
+    "gigabitethernet",
+    "gige",
+    "ipstorage",
+    "iscsi",
+    "fcip",
+    "po",
+    "veth",
+    "tunnel",
+    "cpp",
+];
+
 /// A row of `show interface brief`.
 pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let first = words[0];
-    let is_interface = ["fc", "vfc", "port-channel", "san-port-channel"].iter().any(|kind| {
-        first.strip_prefix(kind).is_some_and(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()))
-    });
-    if !is_interface {
-        let lower = first.to_ascii_lowercase();
+    let words = nxos_config::row(text);
+    let first = words[0].as_str();
+    if !nxos_config::is_interface(first) {
         if first == "mgmt0"
             && let Some(address) = words.iter().find(|word| word.contains('.') && word.contains('/'))
         {
@@ -213,25 +285,34 @@ pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
             reader.sighting().address = address;
             return Fate::Used;
         }
-        let others = ["ethernet", "eth", "mgmt", "sup-fc", "vlan", "lo", "gigabitethernet", "iscsi", "fcip"];
-        return match others.iter().any(|kind| lower.starts_with(kind)) {
+        let lower = first.to_ascii_lowercase();
+        let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        return match OTHERS.iter().any(|kind| lower.strip_prefix(kind).is_some_and(is_number)) {
             true => Fate::Ignored("interfaces of other kinds"),
-            false => Fate::Decoration,
+            false if words.iter().all(|word| HEADINGS.contains(&word.as_str())) => Fate::Decoration,
+            false => Fate::Unknown,
         };
     }
     let at = reader.at();
     // The operating speed is a plain number behind the status, and the channel follows it.
-    let is_speed = |word: &&str| speed(word).is_some() && word.bytes().all(|b| b.is_ascii_digit());
+    let is_speed = |word: &String| speed(word).is_some() && word.bytes().all(|b| b.is_ascii_digit());
     let place = words.iter().skip(4).position(is_speed).map(|place| place + 4);
-    let gfc = place.and_then(|place| speed(words[place]));
-    let vsan = words.get(1).and_then(|word| word.parse().ok());
+    let gfc = place.and_then(|place| speed(&words[place]));
+    let Some(vsan) = words.get(1).and_then(|word| word.parse::<u16>().ok()).filter(|vsan| *vsan > 0) else {
+        return Fate::bad("has no VSAN", "complete the line");
+    };
     let channel = place.filter(|_| first.starts_with("fc")).and_then(|place| words.get(place + 1));
     let channel = channel.and_then(|word| word.parse::<u16>().ok()).map(|number| format!("port-channel{number}"));
     let interface = reader.sighting().interfaces.entry(first.to_owned()).or_default();
     interface.at = at;
     interface.gfc = gfc.or(interface.gfc);
-    interface.vsan = vsan.or(interface.vsan);
+    interface.vsan = Some(vsan);
     interface.channel = channel.or(interface.channel.take());
+    // The sum of the members of a port-channel is any number.
+    let is_up = words.iter().skip(3).any(|word| word == "up" || word == "trunking");
+    if is_up && gfc.is_none() && first.starts_with("fc") {
+        return Fate::bad("is up at no rate of Fibre Channel", "complete the line");
+    }
     Fate::Used
 }
 
@@ -324,18 +405,30 @@ pub(super) fn status_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let at = reader.at();
     let base = reader.base(Some(vsan));
     let mut is_used = false;
-    if let Some((_, rest)) = text.split_once("default-zone:") {
-        let permit = rest.trim_start().starts_with("permit");
-        base.default = Some((if permit { ZoneDefault::Open } else { ZoneDefault::Closed }, at));
+    // Whether the word behind a key is the first of two. `None`: it is neither.
+    let choice = |key: &str, words: [&str; 2]| {
+        let (_, rest) = text.split_once(key)?;
+        let word = rest.split_whitespace().next().unwrap_or("");
+        Some(if words.contains(&word) { Ok(word == words[0]) } else { Err(()) })
+    };
+    let keys = [("default-zone:", ["permit", "deny"]), ("mode:", ["enhanced", "basic"]), ("smart-zoning:", SMART)];
+    for (key, words) in keys {
+        let Some(choice) = choice(key, words) else { continue };
+        let Ok(is_first) = choice else {
+            let reason = format!("has `{key}` with neither `{}` nor `{}`", words[0], words[1]);
+            return Fate::bad(reason, "correct the line");
+        };
         is_used = true;
-    }
-    if let Some((_, rest)) = text.split_once("mode:") {
-        base.is_enhanced = rest.trim_start().starts_with("enhanced");
-        is_used = true;
-    }
-    if let Some((_, rest)) = text.split_once("smart-zoning:") {
-        base.is_smart = Some(rest.trim_start().starts_with("enabled"));
-        is_used = true;
+        match key {
+            "default-zone:" => {
+                base.default = Some((if is_first { ZoneDefault::Open } else { ZoneDefault::Closed }, at))
+            }
+            "mode:" => base.is_enhanced = is_first,
+            _ => base.is_smart = Some(is_first),
+        }
     }
     if is_used { Fate::Used } else { Fate::Ignored(topic) }
 }
+
+/// States of smart zones.
+const SMART: [&str; 2] = ["enabled", "disabled"];

@@ -1,6 +1,6 @@
 //! NX-OS: the configuration, as `show running-config` prints it and as commands change it.
 
-use super::facts::{Kind, Object, Objects, Os, speed, wwn};
+use super::facts::{Kind, Object, Objects, Os, rate, wwn};
 use super::lines::{Reader, Section};
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
@@ -19,6 +19,8 @@ pub(super) struct Cursor {
     pub nested: Option<usize>,
     interfaces: Vec<String>,
     in_interface: bool,
+    /// The line of the present interfaces cannot be read.
+    is_unread: bool,
     /// In the management interface.
     in_management: bool,
     /// In an object of inter-VSAN routing.
@@ -34,6 +36,9 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
         return None;
     }
     let words: Vec<&str> = text.split_whitespace().collect();
+    if words[0] == "interface" && !is_interface_line(reader, &words) {
+        return None;
+    }
     let is_zone = matches!(words[..], ["zone" | "zoneset" | "fcalias", "name", _, "vsan", _, ..]);
     match reader.section {
         Section::ZoneSets(_) if is_zone || words[0] == "device-alias" => return None,
@@ -54,7 +59,7 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
             | ["!Active" | "!Full", "Zone", ..]
             | ["switchname" | "hostname", _]
             | ["feature", _, ..]
-            | ["interface", _]
+            | ["interface", _, ..]
             | ["vsan", "database"]
             | ["device-alias", "database" | "name" | "mode" | "commit", ..]
             | ["fcdomain", ..]
@@ -147,9 +152,15 @@ enum Role {
     Target,
 }
 
+/// The words behind the kind of a member and its name, which may be any word.
+fn behind<'w, 't>(words: &'w [&'t str]) -> &'w [&'t str] {
+    let start = if words.first() == Some(&"*") { 3 } else { 2 };
+    words.get(start..).unwrap_or_default()
+}
+
 /// Reads the member behind `member`, or a member of `show zone`: its text and its role.
 fn parse(words: &[&str]) -> Result<(String, Role), Fate> {
-    let role = match words.last().copied().unwrap_or("") {
+    let role = match behind(words).last().copied().unwrap_or("") {
         "init" | "initiator" | "host" => Role::Initiator,
         "target" | "storage" => Role::Target,
         _ => Role::None,
@@ -210,10 +221,10 @@ pub(super) fn member(reader: &mut Reader<'_>, words: &[&str], add: bool) -> Fate
             _ => Fate::Unknown,
         };
     };
-    let words = if words.first() == Some(&"member") { &words[1..] } else { words };
     if words.first() == Some(&"attribute") || words.first() == Some(&"attribute-group") {
         return Fate::Ignored("attributes of zones");
     }
+    let words = if words.first() == Some(&"member") { &words[1..] } else { words };
     if kind == Kind::Config {
         let [zone] = words else { return Fate::Unknown };
         let Some(object) = objects(reader, vsan).configs.get_mut(&name) else { return Fate::Unknown };
@@ -236,16 +247,17 @@ pub(super) fn member(reader: &mut Reader<'_>, words: &[&str], add: bool) -> Fate
         Role::Target => edit(&mut object.principals, &member, true),
         Role::None => edit(&mut object.both, &member, true),
     }
-    if words.contains(&"lun") {
+    if behind(words).contains(&"lun") {
         let reason = "is one LUN of the member, and the lab has the member with all of its LUNs";
         return Fate::bad(reason, "restrict the LUNs with [[mask]]");
     }
     Fate::Used
 }
 
+/// Adds a member to a list, or removes it. The merger leaves one of several equal members, so that
+/// no list is searched here for each line.
 fn edit(list: &mut Vec<String>, member: &str, add: bool) {
     match add {
-        true if list.iter().any(|other| other == member) => {}
         true => list.push(member.to_owned()),
         false => list.retain(|other| other != member),
     }
@@ -287,9 +299,8 @@ fn switch_name(reader: &mut Reader<'_>, name: &str) -> Fate {
         // Another configuration follows in the same file.
         true => reader.see(name, Os::NxOs),
         false => {
-            let sighting = reader.sighting();
-            sighting.name = Some(name.to_owned());
-            sighting.os = sighting.os.or(Some(Os::NxOs));
+            reader.name(name);
+            reader.is(Os::NxOs);
         }
     }
     Fate::Used
@@ -321,7 +332,7 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
         ["switchname" | "hostname", name] => return switch_name(reader, name),
         ["configure" | "conf", ..] | ["exit" | "end"] | ["terminal", "dont-ask"] | ["no", "terminal", "dont-ask"] => {}
         ["copy", "running-config" | "run", ..] => {}
-        ["interface", name] => return interface(reader, name),
+        ["interface", ref list @ ..] => return interface(reader, &list.join(" ")),
         ["member", ..] => return member(reader, &words, true),
         ["no", "member", ..] => return member(reader, &words[1..], false),
         ["attribute", ..] | ["attribute-group", ..] => return Fate::Ignored("attributes of zones"),
@@ -370,9 +381,10 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
         }
         ["zone", "commit", "vsan", _] => {}
         ["vsan", "database"] => reader.nx.in_interface = false,
-        ["vsan", vsan, "interface", name, ..] => {
+        ["vsan", vsan, "interface", ref list @ ..] => {
             let Some(vsan) = number(vsan) else { return Fate::Unknown };
-            for name in expand(name) {
+            let Some(names) = expand(&list.join(" ")) else { return no_interfaces() };
+            for name in names {
                 let interface = reader.sighting().interfaces.entry(name).or_default();
                 (interface.at, interface.vsan) = (at, Some(vsan));
             }
@@ -380,10 +392,18 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
             reader.facts.vsans.push((seen, vsan));
         }
         ["vsan", vsan, "wwn", ..] if number(vsan).is_some() => return Fate::Ignored("persistent addresses"),
-        ["vsan", vsan, ..] if number(vsan).is_some() => {
+        ["vsan", vsan, ref rest @ ..] if number(vsan).is_some() => {
             let seen = reader.seen;
             reader.facts.vsans.extend(number(vsan).map(|vsan| (seen, vsan)));
-            return Fate::Used;
+            return match rest {
+                [] => Fate::Used,
+                _ if rest.contains(&"suspend") => Fate::bad(
+                    "suspends a VSAN, which a lab cannot express; the lab has it in operation",
+                    "remove its switches from the lab by hand",
+                ),
+                ["name" | "interop" | "loadbalancing", ..] => Fate::Ignored("names and settings of VSANs"),
+                _ => Fate::Unknown,
+            };
         }
         ["ivr", ..] | ["no", "ivr", ..] => return inter_vsan(reader),
         ["fcdomain", "priority", priority, "vsan", vsan] => {
@@ -441,37 +461,98 @@ pub(super) fn begins_member(word: &str) -> bool {
     words.contains(&word)
 }
 
-/// Expands `fc1/1-4` and `fc1/1,fc1/3`.
-fn expand(text: &str) -> Vec<String> {
+/// Expands `fc1/1-4`, `fc1/1 - 4` and `fc1/1, fc1/3` to the names of interfaces. A blank before the
+/// number, as in `port-channel 7`, is no part of the name. `None` for any other text.
+fn expand(text: &str) -> Option<Vec<String>> {
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = |text: &str| text.parse::<u16>().ok().filter(|_| is_number(text));
     let mut names = Vec::new();
     for part in text.split(',') {
-        let range = part.rsplit_once('/').and_then(|(slot, ports)| {
-            let (first, last) = ports.split_once('-')?;
-            Some((slot, first.parse::<u16>().ok()?, last.parse::<u16>().ok()?))
-        });
-        match range {
-            Some((slot, first, last)) if last.saturating_sub(first) < 1024 => {
-                names.extend((first..=last).map(|port| format!("{slot}/{port}")));
-            }
-            _ => names.push(part.trim().to_owned()),
+        let words: Vec<&str> = part.split_whitespace().collect();
+        let splits_number = |pair: &[&str]| {
+            pair[0].ends_with(|c: char| c.is_ascii_digit()) && pair[1].starts_with(|c: char| c.is_ascii_digit())
+        };
+        if words.windows(2).any(splits_number) {
+            return None;
         }
+        let part = words.concat();
+        let (kind, numbers) = part.split_at(part.find(|c: char| c.is_ascii_digit())?);
+        let (first, last) = numbers.split_once('-').map_or((numbers, None), |(first, last)| (first, Some(last)));
+        // The port is the last number, behind those of the chassis and the slot.
+        let port = first.rfind('/').map_or(0, |slash| slash + 1);
+        let (slot, first) = (&first[..port], number(&first[port..])?);
+        let last = match last {
+            Some(last) => {
+                let last = last.strip_prefix(kind).unwrap_or(last);
+                number(last.strip_prefix(slot).unwrap_or(last))?
+            }
+            None => first,
+        };
+        let is_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
+        let is_slot = slot.split_terminator('/').all(|part| !part.is_empty() && is_number(part));
+        if !is_kind || !is_slot || last < first || last - first >= 1024 {
+            return None;
+        }
+        names.extend((first..=last).map(|port| format!("{kind}{slot}{port}")));
     }
-    names
+    Some(names)
 }
 
-fn interface(reader: &mut Reader<'_>, name: &str) -> Fate {
+/// Kinds of interfaces of Fibre Channel, before the number. `bay` and `ext` are those of switches
+/// in blade enclosures.
+const KINDS: [&str; 7] = ["fc", "vfc", "vfc-po", "port-channel", "san-port-channel", "bay", "ext"];
+
+/// True for the name of an interface of Fibre Channel.
+pub(super) fn is_interface(name: &str) -> bool {
+    let begins = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    KINDS.iter().any(|kind| name.strip_prefix(kind).is_some_and(begins))
+}
+
+/// True for a line that begins interfaces, and not a member of a zone.
+fn is_interface_line(reader: &Reader<'_>, words: &[&str]) -> bool {
+    let is_member = matches!(reader.section, Section::ZoneSets(_)) && reader.indent > 0;
+    !is_member && (words.len() == 2 || expand(&words[1..].join(" ")).is_some())
+}
+
+/// The words of a row of a table, in which `port-channel 7` is one word.
+pub(super) fn row(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+        match words.last_mut() {
+            Some(last) if words_of_kind(last) && is_number => last.push_str(word),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+fn words_of_kind(word: &str) -> bool {
+    matches!(word, "port-channel" | "san-port-channel" | "vfc")
+}
+
+fn no_interfaces() -> Fate {
+    Fate::bad("names no interfaces that the importer can read", "correct the list of interfaces")
+}
+
+fn interface(reader: &mut Reader<'_>, list: &str) -> Fate {
     let at = reader.at();
     reader.nx.in_interface = true;
-    reader.nx.in_management = name.starts_with("mgmt");
+    reader.nx.in_management = list.starts_with("mgmt");
     reader.nx.object = None;
-    let is_ours = ["fc", "vfc", "port-channel", "san-port-channel"].iter().any(|kind| {
-        name.strip_prefix(kind).is_some_and(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()))
-    });
-    reader.nx.interfaces = if is_ours { expand(name) } else { Vec::new() };
-    for name in reader.nx.interfaces.clone() {
-        reader.sighting().interfaces.entry(name).or_default().at = at;
+    reader.nx.interfaces = Vec::new();
+    let parts: Vec<&str> = list.split(',').map(str::trim).collect();
+    reader.nx.is_unread = parts.iter().any(|part| is_interface(part));
+    if !reader.nx.is_unread {
+        return Fate::Ignored("interfaces of other kinds");
     }
-    if is_ours { Fate::Used } else { Fate::Ignored("interfaces of other kinds") }
+    let names = expand(list).filter(|names| names.iter().all(|name| is_interface(name)));
+    let Some(names) = names else { return no_interfaces() };
+    for name in &names {
+        reader.sighting().interfaces.entry(name.clone()).or_default().at = at;
+    }
+    (reader.nx.interfaces, reader.nx.is_unread) = (names, false);
+    Fate::Used
 }
 
 fn interface_line(reader: &mut Reader<'_>, words: &[&str]) -> Fate {
@@ -482,16 +563,27 @@ fn interface_line(reader: &mut Reader<'_>, words: &[&str]) -> Fate {
         reader.sighting().address = address;
         return Fate::Used;
     }
-    let gfc = match words {
-        ["switchport", "speed", rate, ..] => speed(rate),
-        _ => None,
-    };
-    let channel = match words {
-        ["channel-group", number, ..] => Some(format!("port-channel{number}")),
-        _ => None,
-    };
+    let (mut gfc, mut channel) = (None, None);
+    match words {
+        ["switchport", "speed", text, ..] => match rate(text) {
+            Ok(rate) => gfc = rate,
+            Err(()) => return Fate::bad("is no rate of Fibre Channel", "correct the speed"),
+        },
+        ["channel-group", "auto", ..] => {}
+        ["channel-group", number, ..] => match number.parse::<u16>() {
+            Ok(number) => channel = Some(format!("port-channel{number}")),
+            Err(_) => return Fate::bad("names no port-channel", "correct its number"),
+        },
+        _ => {}
+    }
     if gfc.is_none() && channel.is_none() {
         return Fate::Ignored(INTERFACE);
+    }
+    if reader.nx.interfaces.is_empty() {
+        return match reader.nx.is_unread {
+            true => Fate::bad("belongs to no interface that can be read", "correct the line of the interface"),
+            false => Fate::Ignored(INTERFACE),
+        };
     }
     for name in reader.nx.interfaces.clone() {
         let interface = reader.sighting().interfaces.entry(name).or_default();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod chassis;
 mod isls;
-mod logical;
+pub(super) mod logical;
 mod trunks;
 
 pub(super) use logical::place;
@@ -76,6 +76,12 @@ pub(super) struct Plan {
     /// Chassis of each sighting.
     pub chassis_of: Vec<Option<usize>>,
     pub by_vsan: BTreeMap<(usize, u16), usize>,
+    /// Chassis by the last six bytes of their world-wide names.
+    pub by_tail: BTreeMap<u64, usize>,
+    /// Chassis without a world-wide name, by name. Some may have got one since.
+    pub nameless: BTreeMap<String, Vec<usize>>,
+    /// Switches of the lab and ports at which an arbitrated loop is, with the row that tells it.
+    pub loops: BTreeMap<(usize, u16), At>,
     /// Speeds of ports by switch of the lab and number.
     pub speeds: BTreeMap<(usize, u16), u32>,
     /// Switches that list a port, by name of the chassis and number (logical switches).
@@ -107,6 +113,11 @@ impl Plan {
         chassis.and_then(|chassis| self.owners.get(&(chassis, port)).copied()).unwrap_or(switch)
     }
 
+    /// The chassis with a world-wide name.
+    pub fn chassis_with(&self, wwn: u64) -> Option<usize> {
+        self.by_tail.get(&tail(wwn)).copied()
+    }
+
     pub fn domain(&self, switch: usize) -> Option<u8> {
         let switch = &self.switches[switch];
         self.chassis[switch.chassis].domains.get(&switch.vsan).map(|(domain, _)| *domain)
@@ -125,8 +136,8 @@ pub(super) fn plan(facts: &Facts, choices: &Choices, notes: &mut Vec<Note>) -> P
     let mut plan = Plan::default();
     chassis::build(facts, &mut plan, notes);
     split(facts, &mut plan);
+    ports(facts, &mut plan, notes);
     isls::build(facts, &mut plan, notes);
-    speeds(facts, &mut plan);
     plan.devices = roles::devices(facts, &plan, choices, notes);
     occupied(facts, &plan, notes);
     plan
@@ -177,10 +188,32 @@ fn split(facts: &Facts, plan: &mut Plan) {
     }
 }
 
-fn speeds(facts: &Facts, plan: &mut Plan) {
+/// Finds the speeds of ports, and those at which a loop is. The speed of a port without light is
+/// that of its optics, or any, so one with light replaces it.
+fn ports(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
+    let mut lit: BTreeMap<(usize, u16), (u32, At)> = BTreeMap::new();
+    let mut reported = BTreeSet::new();
     for port in &facts.ports {
-        if let (Some(switch), Some(gfc)) = (plan.switch(port.seen, None), port.gfc) {
-            plan.speeds.insert((switch, port.number), gfc);
+        let Some(switch) = plan.switch(port.seen, None) else { continue };
+        let end = (switch, port.number);
+        if port.is_loop {
+            plan.loops.entry(end).or_insert(port.at);
+        }
+        let Some(gfc) = port.gfc else { continue };
+        match lit.get(&end) {
+            Some((first, at)) if port.is_online && *first != gfc && reported.insert((end, gfc)) => {
+                let text = format!("{}:{}", plan.switches[switch].name, port.number);
+                let reason = format!("has {first} Gbit/s in one input and {gfc} Gbit/s in another; the first is kept");
+                let remedy = "import outputs of one point in time";
+                note(facts, notes, NoteKind::Conflict, &[*at, port.at], text, reason, remedy);
+            }
+            Some(_) => {}
+            None => {
+                plan.speeds.insert(end, gfc);
+                if port.is_online {
+                    lit.insert(end, (gfc, port.at));
+                }
+            }
         }
     }
     for (seen, sighting) in facts.sightings.iter().enumerate() {

@@ -182,24 +182,26 @@ impl Ledger {
                 let (_, last, count) = self.inexpressible.entry(topic).or_insert((number, number, 0));
                 (*last, *count) = (number, *count + 1);
             }
-            Fate::Bad { reason, remedy } => {
+            Fate::Bad { .. } | Fate::Conflict { .. } => {
                 self.account.reported += 1;
-                let places = vec![self.place(number, number)];
-                notes.push(Note { kind: NoteKind::Unplaced, places, text: cut(text), reason, remedy });
-            }
-            Fate::Conflict { first, reason, remedy } => {
-                self.account.reported += 1;
-                let places = vec![self.place(first, first), self.place(number, number)];
-                notes.push(Note { kind: NoteKind::Conflict, places, text: cut(text), reason, remedy });
+                notes.extend(self.note(number, text, fate));
             }
         }
         self.end_unknown(notes);
     }
 
-    /// A note about a further part of line `number` that cannot be used.
-    pub fn bad(&self, number: u32, text: &str, reason: &str, remedy: &str) -> Note {
-        let (places, text) = (vec![self.place(number, number)], cut(text));
-        Note { kind: NoteKind::Unplaced, places, text, reason: reason.to_owned(), remedy: remedy.to_owned() }
+    /// The note about line `number`, or about a further part of it. `None` for fates that share a
+    /// note with other lines.
+    pub fn note(&self, number: u32, text: &str, fate: Fate) -> Option<Note> {
+        let own = self.place(number, number);
+        let (kind, places, reason, remedy) = match fate {
+            Fate::Bad { reason, remedy } => (NoteKind::Unplaced, vec![own], reason, remedy),
+            Fate::Conflict { first, reason, remedy } => {
+                (NoteKind::Conflict, vec![self.place(first, first), own], reason, remedy)
+            }
+            _ => return None,
+        };
+        Some(Note { kind, places, text: cut(text), reason, remedy })
     }
 
     /// Enters parts of line `number` that have no use, beside those that decide its fate.

@@ -1,26 +1,30 @@
 //! JSON of the REST interface of Fabric OS.
 
-use super::facts::{
-    At, Entry, Facts, Logical, LogicalRow, Login, Member, Object, Objects, Os, PortRef, SwitchPort, Trunk, ZoneBase,
-};
+use super::facts::{At, Entry, Facts, Logical, LogicalRow, Login, Member, Os, PortRef, SwitchPort, Trunk};
 use super::facts::{tail, wwn};
 use super::json::{self, Kind, Value};
 use super::lines::sighting;
-use super::report::{Fate, FileAccount, Ledger, Note};
-use sanloom_fc::config::ZoneDefault;
+use super::plan::logical;
+use super::report::{Fate, FileAccount, Ledger, Note, cut};
+use super::rest_zones::Base;
 use std::collections::{BTreeMap, BTreeSet};
 
-struct Reader<'r> {
-    facts: &'r mut Facts,
+pub(super) struct Reader<'r> {
+    pub facts: &'r mut Facts,
     ledger: &'r mut Ledger,
     file: u32,
     /// The present switch.
-    seen: usize,
-    base: Option<usize>,
+    pub seen: usize,
+    /// Sightings of the elements of `fibrechannel-switch`, in their order.
+    switches: Vec<usize>,
+    /// The number of those that the second pass has met.
+    met: usize,
+    /// Zone databases by switch, with the answers that they are of.
+    pub bases: BTreeMap<usize, Base>,
     /// Switch of the present list of ports.
     home: Option<usize>,
-    /// Values that cannot be used, by line.
-    bad: BTreeMap<u32, Vec<(String, &'static str)>>,
+    /// Fates of values that cannot be used, by line.
+    bad: BTreeMap<u32, Vec<Fate>>,
 }
 
 /// Reads one file of JSON documents.
@@ -28,9 +32,12 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
     facts.sightings.push(sighting(At { file, line: 0 }, None, Some(Os::FabricOs)));
     let seen = facts.sightings.len() - 1;
     let (documents, error) = json::read(text);
-    let mut reader = Reader { facts, ledger: &mut ledger, file, seen, base: None, home: None, bad: BTreeMap::new() };
+    let (switches, bases, bad) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    let mut reader = Reader { facts, ledger: &mut ledger, file, seen, switches, met: 0, bases, home: None, bad };
     // Switches first, because the other resources refer to them.
     for pass in [Pass::Switches, Pass::Others] {
+        // A resource before all switches belongs to the first one.
+        reader.seen = reader.switches.first().copied().unwrap_or(seen);
         documents.iter().for_each(|document| reader.walk(document, pass, 0));
     }
     let bad = std::mem::take(&mut reader.bad);
@@ -40,8 +47,8 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
         let number = index as u32 + 1;
         let fate = if let Some(error) = error.as_ref().filter(|error| number >= error.line) {
             Fate::bad(error.reason.clone(), "repeat the request, and save the whole answer")
-        } else if let Some((reason, remedy)) = bad.get(&number).and_then(|all| all.first()) {
-            Fate::bad(reason.clone(), *remedy)
+        } else if let Some(fate) = bad.get(&number).and_then(|all| all.first()) {
+            fate.clone()
         } else if leaves.used.contains(&number) {
             Fate::Used
         } else if leaves.unused.contains_key(&number) {
@@ -52,8 +59,8 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
         let is_ignored = matches!(fate, Fate::Ignored(_));
         ledger.enter(number, line, fate, notes);
         // A line can have several values, as in a document without line breaks.
-        for (reason, remedy) in bad.get(&number).into_iter().flatten().skip(1) {
-            notes.push(ledger.bad(number, line, reason, remedy));
+        for fate in bad.get(&number).into_iter().flatten().skip(1) {
+            notes.extend(ledger.note(number, line, fate.clone()));
         }
         let unused = leaves.unused.get(&number).copied().unwrap_or(0);
         let others = unused.saturating_sub(u32::from(is_ignored));
@@ -174,17 +181,52 @@ impl Reader<'_> {
                 has("effective-configuration");
                 self.effective(value);
             }
-            ("fibrechannel-switch", _) => {}
+            // The resources behind a switch belong to it.
+            ("fibrechannel-switch", Pass::Others) => {
+                self.met += value.items().count();
+                if let Some(seen) = self.met.checked_sub(1).and_then(|last| self.switches.get(last)) {
+                    (self.seen, self.home) = (*seen, None);
+                }
+            }
             _ => self.walk(value, pass, depth + 1),
         }
     }
 
-    fn at(&self, value: &Value) -> At {
+    pub fn at(&self, value: &Value) -> At {
         At { file: self.file, line: value.line }
     }
 
-    fn refuse(&mut self, value: &Value, reason: impl Into<String>, remedy: &'static str) {
-        self.bad.entry(value.line).or_default().push((reason.into(), remedy));
+    pub fn refuse(&mut self, value: &Value, reason: impl Into<String>, remedy: &'static str) {
+        self.bad.entry(value.line).or_default().push(Fate::bad(reason, remedy));
+    }
+
+    pub fn conflict(&mut self, line: u32, first: u32, reason: String, remedy: &str) {
+        let fate = Fate::Conflict { first, reason, remedy: remedy.to_owned() };
+        self.bad.entry(line).or_default().push(fate);
+    }
+
+    /// Reads the text `key` of an object. A text that is there and cannot be read is refused.
+    pub fn read<T>(&mut self, value: &Value, key: &str, what: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let text = value.text(key).filter(|text| !is_absent(text))?;
+        let read = parse(text);
+        if read.is_none() {
+            let reason = format!("has `{key}` {}, which is no {what}", cut(text));
+            self.refuse(value.get(key).unwrap_or(value), reason, "correct it, or repeat the request");
+        }
+        read
+    }
+
+    fn wwn(&mut self, value: &Value, key: &str) -> Option<u64> {
+        self.read(value, key, "world-wide name", wwn)
+    }
+
+    fn domain(&mut self, value: &Value, key: &str) -> Option<u8> {
+        let domain = |text: &str| text.parse().ok().filter(|domain| (1..=239).contains(domain));
+        self.read(value, key, "domain from 1 to 239", domain)
+    }
+
+    fn port_number(&mut self, value: &Value, key: &str) -> Option<u16> {
+        self.read(value, key, "number of a port", |text| text.parse().ok().filter(|number| *number < u16::MAX))
     }
 
     fn switch(&mut self, value: &Value) {
@@ -194,14 +236,20 @@ impl Reader<'_> {
         if current.wwn.is_some() || current.name.is_some() {
             self.facts.sightings.push(sighting(at, None, Some(Os::FabricOs)));
             self.seen = self.facts.sightings.len() - 1;
-            self.base = None;
         }
+        self.switches.push(self.seen);
+        let (wwn, domain) = (self.wwn(value, "name"), self.domain(value, "domain-id"));
+        // -1 without Virtual Fabrics.
+        let fid = |text: &str| match text.parse::<i32>() {
+            Ok(fid) if fid < 1 => Some(None),
+            Ok(fid) => u16::try_from(fid).ok().filter(|fid| *fid <= 128).map(Some),
+            Err(_) => None,
+        };
+        let fid = self.read(value, "vf-id", "fabric ID from 1 to 128", fid).flatten();
         let current = &mut self.facts.sightings[self.seen];
         current.at = at;
         current.name = name.filter(|name| !name.is_empty());
-        current.wwn = value.text("name").and_then(wwn);
-        current.domain = value.number("domain-id").filter(|domain| (1..=239).contains(domain));
-        let fid = value.number("vf-id").filter(|fid| (1..=128).contains(fid));
+        (current.wwn, current.domain) = (wwn, domain);
         current.logical = fid.map(|fid| Logical::of(at, fid));
     }
 
@@ -215,20 +263,19 @@ impl Reader<'_> {
         let logical = Logical { at, fid, is_default, is_base: is("base-switch-enabled") };
         let ports = value.get("port-member-list").and_then(|ports| ports.get("port-member"));
         let ports = ports.map(|ports| ports.items().filter_map(|port| port.leaf().map(str::to_owned)).collect());
-        let wwn = value.text("switch-wwn").and_then(wwn);
+        let wwn = self.wwn(value, "switch-wwn");
         self.facts.logical.push(LogicalRow { list, wwn, logical, ports: ports.unwrap_or_default() });
     }
 
     fn member(&mut self, value: &Value) {
-        let (Some(name), Some(domain)) = (value.text("name").and_then(wwn), value.number::<u8>("domain-id")) else {
-            return self.refuse(value, "is a switch without a name or domain", "repeat the request");
+        let (name, domain) = (value.text("name").and_then(wwn), value.number::<u8>("domain-id"));
+        let (Some(wwn), Some(domain)) = (name, domain.filter(|domain| (1..=239).contains(domain))) else {
+            let reason = "is a switch without a name or a domain from 1 to 239";
+            return self.refuse(value, reason, "repeat the request");
         };
         let (at, seen) = (self.at(value), self.seen);
-        let friendly = value.text("switch-user-friendly-name").filter(|name| !name.is_empty()).map(str::to_owned);
-        if (1..=239).contains(&domain) {
-            let name = Member { at, seen, vsan: None, wwn: name, domain, name: friendly, is_local: false };
-            self.facts.members.push(name);
-        }
+        let name = value.text("switch-user-friendly-name").filter(|name| !name.is_empty()).map(str::to_owned);
+        self.facts.members.push(Member { at, seen, vsan: None, wwn, domain, name, is_local: false });
     }
 
     /// Finds the switch of a list of ports that all share six bytes of their names. In a file
@@ -245,7 +292,14 @@ impl Reader<'_> {
         if current.wwn.is_none() && current.name.is_none() {
             (current.at, current.wwn) = (at, Some(0x1000_0000_0000_0000 | name));
         }
-        self.home = Some(self.switch_of(Some(name), at));
+        let home = self.switch_of(Some(name), at);
+        self.home = Some(home);
+        // The ports of a logical switch may have the names of another one of its chassis.
+        let present = &self.facts.sightings[self.seen];
+        let may_share = |own: u64| present.logical.is_some() && logical::is_near(tail(own), name);
+        if present.wwn.is_some_and(|own| !may_share(own)) {
+            self.seen = home;
+        }
     }
 
     /// The switch that a port belongs to: ports share six bytes of the name of their switch.
@@ -254,6 +308,9 @@ impl Reader<'_> {
         let of = |seen: &super::facts::Sighting| {
             seen.at.file == self.file && seen.wwn.is_some_and(|name| tail(name) == tail(port_name))
         };
+        if let Some(home) = self.home.filter(|home| of(&self.facts.sightings[*home])) {
+            return home;
+        }
         if let Some(seen) = self.facts.sightings.iter().position(of) {
             return seen;
         }
@@ -269,37 +326,56 @@ impl Reader<'_> {
 
     fn port(&mut self, value: &Value) {
         let at = self.at(value);
-        let seen = self.switch_of(value.text("wwn").and_then(wwn), at);
+        let name = self.wwn(value, "wwn");
+        let seen = self.switch_of(name, at);
         // `0/5` on a switch with one slot is port 5; elsewhere the index tells it.
         let slot_port = value.text("name").and_then(|name| name.split_once('/'));
         let port = slot_port.filter(|(slot, _)| *slot == "0").and_then(|(_, port)| port.parse().ok());
-        let number = value.number("index").or(value.number("default-index")).or(port);
+        let index = self.port_number(value, "index");
+        let number = index.or_else(|| self.port_number(value, "default-index")).or(port);
         let Some(number) = number.filter(|number: &u16| *number < u16::MAX) else {
             return self.refuse(value, "is a port without a number", "repeat the request");
         };
         if let Some(name) = value.text("name").filter(|name| name.contains('/')) {
             self.facts.slots.insert((seen, name.to_owned()), number);
         }
-        let bits = value.number::<u64>("speed").unwrap_or(0);
-        let gfc = u32::try_from(bits / 1_000_000_000).ok();
-        let gfc = gfc.filter(|rate| [1, 2, 4, 8, 10, 16, 32, 64, 128].contains(rate));
         let is_online = value.text("operational-status") == Some("2");
-        let kind = value.number::<u32>("port-type").or_else(|| match value.text("port-type-string")? {
+        let rate = |text: &str| match text.parse::<u64>() {
+            Ok(0) => Some(None),
+            bits => gfc_of(bits.ok()?).map(Some),
+        };
+        // A port without light has no rate, or any.
+        let gfc = match is_online {
+            true => self.read(value, "speed", "rate of Fibre Channel", rate).flatten(),
+            false => value.text("speed").and_then(rate).flatten(),
+        };
+        let kind = self.read(value, "port-type", "number", |text| text.parse::<u32>().ok());
+        let kind = kind.or_else(|| match value.text("port-type-string")? {
             "e-port" => Some(7),
             "f-port" => Some(15),
             "u-port" => Some(11),
-            _ => Some(0),
+            "l-port" => Some(LOOP),
+            "unknown" | "other" | "g-port" | "n-port" => Some(0),
+            _ => Some(OTHER),
         });
-        let neighbours: Vec<u64> = value
-            .get("neighbor")
-            .and_then(|neighbour| neighbour.get("wwn"))
-            .map(|names| names.items().filter_map(|name| name.leaf().and_then(wwn)).collect())
-            .unwrap_or_default();
-        let node = value.text("neighbor-node-wwn").and_then(wwn);
+        let mut neighbours: Vec<u64> = Vec::new();
+        let names = value.get("neighbor").and_then(|neighbour| neighbour.get("wwn"));
+        for name in names.iter().flat_map(|names| names.items()) {
+            let Some(text) = name.leaf().filter(|text| !is_absent(text)) else { continue };
+            match wwn(text) {
+                Some(name) => neighbours.push(name),
+                None => {
+                    let reason = format!("has the neighbour {}, which is no world-wide name", cut(text));
+                    self.refuse(name, reason, "correct it, or repeat the request");
+                }
+            }
+        }
+        let node = self.wwn(value, "neighbor-node-wwn");
         let peer_port = value.text("neighbor-slot-port").and_then(|name| name.split_once('/'));
         let peer_port = peer_port.filter(|(slot, _)| *slot == "0").and_then(|(_, port)| port.parse().ok());
         let peer_name = value.text("neighbor-switch-user-friendly-name").filter(|name| !name.is_empty());
-        let mut row = SwitchPort { at, seen, number, gfc, area: None, is_occupied: false };
+        let is_loop = is_online && kind == Some(LOOP);
+        let mut row = SwitchPort { at, seen, number, gfc, is_online, is_loop, ..SwitchPort::default() };
         match kind {
             Some(15) => {
                 row.is_occupied = is_online;
@@ -320,7 +396,12 @@ impl Reader<'_> {
                 master: None,
                 width: 1,
             }),
-            None | Some(0 | 7 | 11 | 10 | 17) => {}
+            // A port that is online without a neighbour may wait for one.
+            None | Some(0 | 10 | 11 | 17) if is_online && (!neighbours.is_empty() || node.unwrap_or(0) != 0) => {
+                let reason = "is a port with a neighbour, of a kind that the importer does not place";
+                self.refuse(value, reason, "describe its link by hand");
+            }
+            None | Some(0 | 7 | 10 | 11 | 17) => {}
             Some(_) if is_online => {
                 self.refuse(value, "is a port of a kind that the importer does not place", "describe its link by hand");
             }
@@ -347,16 +428,17 @@ impl Reader<'_> {
                 continue;
             };
             let name = item.text("neighbor-switch-name").filter(|name| !name.is_empty());
+            let peer_port = self.port_number(item, "destination-port");
             found.push(Trunk {
                 at: self.at(item),
                 seen,
                 vsan: None,
                 port: PortRef::Number(number),
-                peer_port: item.number("destination-port").map(PortRef::Number),
-                peer_wwn: item.text("neighbor-wwn").and_then(wwn),
+                peer_port: peer_port.map(PortRef::Number),
+                peer_wwn: self.wwn(item, "neighbor-wwn"),
                 peer_name: name.map(str::to_owned),
                 peer_address: None,
-                peer_domain: item.number("neighbor-domain-id").filter(|domain| (1..=239).contains(domain)),
+                peer_domain: self.domain(item, "neighbor-domain-id"),
                 gfc: None,
                 master: masters.get(&group).copied().filter(|master| *master != number),
                 width: 1,
@@ -382,88 +464,43 @@ impl Reader<'_> {
         let symbols = ["port-symbolic-name", "node-symbolic-name"];
         let symbols = symbols.iter().filter_map(|key| value.text(key));
         let known = !device.to_ascii_lowercase().contains("unknown");
+        let symbols = symbols.map(|text| text.split('"').nth(1).unwrap_or(text).to_owned()).collect();
+        let rate = |text: &str| super::facts::rate(text).ok();
         let entry = Entry {
             at,
             seen: self.seen,
             vsan: None,
             address,
             wwpn,
-            wwnn: value.text("node-name").and_then(wwn),
+            wwnn: self.wwn(value, "node-name"),
             is_initiator: features.contains("Initiator") || known && both.contains("Initiator"),
             is_target: features.contains("Target") || known && both.contains("Target"),
             is_virtual: device.contains("NPIV"),
-            symbols: symbols.map(|text| text.split('"').nth(1).unwrap_or(text).to_owned()).collect(),
-            fabric_port: value.text("fabric-port-name").and_then(wwn),
-            permanent: value.text("permanent-port-name").and_then(wwn),
+            symbols,
+            fabric_port: self.wwn(value, "fabric-port-name"),
+            permanent: self.wwn(value, "permanent-port-name"),
             // Numbers of ports at other switches are not those of this one.
-            index: None,
-            gfc: value.text("link-speed").and_then(super::facts::speed),
+            gfc: self.read(value, "link-speed", "rate of Fibre Channel", rate).flatten(),
+            ..Entry::default()
         };
         self.facts.entries.push(entry);
     }
+}
 
-    fn base(&mut self, value: &Value) -> &mut ZoneBase {
-        let (at, seen) = (self.at(value), self.seen);
-        let index = *self.base.get_or_insert_with(|| {
-            self.facts.zones.push(ZoneBase { at, seen, ..ZoneBase::default() });
-            self.facts.zones.len() - 1
-        });
-        &mut self.facts.zones[index]
-    }
+/// `port-type` of an arbitrated loop.
+const LOOP: u32 = 16;
 
-    fn object(&self, value: &Value, container: &str, leaf: &str, principal: &str) -> Object {
-        let list = |key: &str| -> Vec<String> {
-            let members = value.get(container).and_then(|container| container.get(key));
-            members.map(|m| m.items().filter_map(|m| m.leaf().map(str::to_owned)).collect()).unwrap_or_default()
-        };
-        Object { at: self.at(value), members: list(leaf), principals: list(principal), both: Vec::new() }
-    }
+/// `port-type` of any kind that the importer does not know.
+const OTHER: u32 = u32::MAX;
 
-    fn objects(&self, value: &Value) -> Objects {
-        let mut objects = Objects::default();
-        let named = |list: &str, key: &str| -> Vec<(String, &Value)> {
-            let items = value.get(list).map(|list| list.items().collect::<Vec<_>>()).unwrap_or_default();
-            items.into_iter().filter_map(|item| Some((item.text(key)?.to_owned(), item))).collect()
-        };
-        for (name, item) in named("alias", "alias-name") {
-            objects.aliases.insert(name, self.object(item, "member-entry", "alias-entry-name", ""));
-        }
-        for list in ["zone", "enabled-zone"] {
-            for (name, item) in named(list, "zone-name") {
-                item.text("zone-type");
-                item.text("zone-type-string");
-                let object = self.object(item, "member-entry", "entry-name", "principal-entry-name");
-                objects.zones.insert(name, object);
-            }
-        }
-        for (name, item) in named("cfg", "cfg-name") {
-            objects.configs.insert(name, self.object(item, "member-zone", "zone-name", ""));
-        }
-        objects
-    }
+/// True for the words of the REST interface for a value that it does not have.
+fn is_absent(text: &str) -> bool {
+    let words = ["", "null", "none", "n/a", "na", "-", "--", "unknown", "auto"];
+    words.iter().any(|word| text.trim().eq_ignore_ascii_case(word))
+}
 
-    fn defined(&mut self, value: &Value) {
-        let objects = self.objects(value);
-        self.base(value).defined = objects;
-    }
-
-    fn effective(&mut self, value: &Value) {
-        let at = self.at(value);
-        let mut active = self.objects(value);
-        let name = value.text("cfg-name").map(str::to_owned).filter(|name| !name.is_empty());
-        let default = match value.text("default-zone-access") {
-            Some("0") => Some((ZoneDefault::Closed, at)),
-            Some("1") => Some((ZoneDefault::OpenWithoutZones, at)),
-            _ => None,
-        };
-        if let Some(name) = &name {
-            let members = active.zones.keys().cloned().collect();
-            active.configs.insert(name.clone(), Object { at, members, ..Object::default() });
-        }
-        let base = self.base(value);
-        base.is_disabled = name.is_none();
-        base.enabled = name.map(|name| (name, at));
-        base.active = active;
-        base.default = default;
-    }
+/// The rate of Fibre Channel that a number of bits per second is.
+fn gfc_of(bits: u64) -> Option<u32> {
+    let rate = u32::try_from(bits / 1_000_000_000).ok();
+    rate.filter(|rate| [1, 2, 4, 8, 10, 16, 32, 64, 128].contains(rate))
 }

@@ -85,6 +85,13 @@ pub(super) fn devices(facts: &Facts, plan: &Plan, choices: &Choices, notes: &mut
             let places = [first.at, other.at];
             note(facts, notes, NoteKind::Conflict, &places, Wwpn(wwpn).to_string(), reason, remedy);
         }
+        let port = first.port.map(|port| (first.switch, port));
+        if let Some(row) = port.and_then(|port| plan.loops.get(&port)) {
+            let reason = "is on an arbitrated loop at a switch port, so it is not in the lab";
+            let remedy = "describe the loop by hand with [loop.NAME] and a [[link]] to it";
+            note(facts, notes, NoteKind::Unplaced, &[first.at, *row], Wwpn(wwpn).to_string(), reason, remedy);
+            continue;
+        }
         let symbols: Vec<String> = entries.iter().flat_map(|entry| entry.symbols.iter().cloned()).collect();
         let (role, how) = role(wwpn, &entries, &symbols, choices);
         let speed = first.port.and_then(|port| plan.speeds.get(&(first.switch, port)).copied());
@@ -222,11 +229,15 @@ fn role(wwpn: u64, entries: &[&Entry], symbols: &[String], choices: &Choices) ->
     }
     let upper: Vec<String> = symbols.iter().map(|symbol| symbol.to_ascii_uppercase()).collect();
     let has = |words: &[&str]| upper.iter().any(|symbol| words.iter().any(|word| symbol.contains(word)));
-    if has(ADAPTERS) {
+    let has_inquiry = entries.iter().any(|entry| entry.has_inquiry);
+    if has(ADAPTERS) && !has_inquiry {
         return (Role::Host, "symbolic name of an adapter");
     }
     if has(ARRAYS) {
         return (Role::Storage, "symbolic name or INQUIRY data of storage");
+    }
+    if has_inquiry {
+        return (Role::Storage, "INQUIRY data, which only targets return");
     }
     let oui = oui(wwpn);
     if HOST_OUIS.contains(&oui) {

@@ -157,13 +157,13 @@ impl Writer<'_> {
             {
                 self.line(format!("wwn = \"{}\"", Wwnn(wwn)));
             }
-            let own = self.taken.iter().filter(|((of, _), by)| *of == switch.chassis && **by == index);
-            let own: BTreeSet<u16> = own.map(|((_, port), _)| *port).collect();
+            let of_chassis = || self.taken.range((switch.chassis, 0)..=(switch.chassis, u16::MAX));
+            let own: BTreeSet<u16> = of_chassis().filter(|(_, by)| **by == index).map(|((_, port), _)| *port).collect();
             let open = self.open.get(&index).copied().unwrap_or(0);
             if let Some((name, id)) = &switch.virtual_fabric {
                 let mut ports = own;
                 ports.extend(&chassis.listed);
-                let next = self.taken.keys().filter(|(of, _)| *of == switch.chassis).map(|(_, port)| port + 1).max();
+                let next = of_chassis().next_back().map(|((_, port), _)| port + 1);
                 let next = next.max(ports.last().map(|port| port + 1));
                 // Ports without a number follow all others; each VSAN has its own.
                 let base = next.unwrap_or(0).saturating_add(1024 * (1 + index as u16 % 32));

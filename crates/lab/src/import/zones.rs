@@ -2,7 +2,7 @@
 
 use super::facts::{At, Facts, Kind, Object, Objects, Os, ZoneBase, wwn};
 use super::fos_zones::split_peers;
-use super::nodes::unique;
+use super::nodes::Names;
 use super::note;
 use super::nxos_config::wwn_text;
 use super::plan::Plan;
@@ -100,8 +100,8 @@ struct Fabric {
 /// Merges all zone databases.
 pub(super) fn merge(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Zones {
     let fabrics = collect(facts, plan, notes);
-    let mut merger =
-        Merger { facts, plan, notes, zones: Zones::default(), taken: BTreeMap::new(), used: BTreeSet::new() };
+    let (zones, taken, names, used) = (Zones::default(), BTreeMap::new(), Names::default(), BTreeSet::new());
+    let mut merger = Merger { facts, plan, notes, zones, taken, names, used };
     let nodes = plan.devices.iter().filter_map(|device| device.wwnn);
     let ports: BTreeSet<u64> = plan.devices.iter().map(|device| device.wwpn).collect();
     let node_names: BTreeSet<u64> = nodes.filter(|name| !ports.contains(name)).collect();
@@ -299,6 +299,8 @@ struct Merger<'m> {
     zones: Zones,
     /// Names in use, with the place and kind of their definition.
     taken: BTreeMap<String, (Kind, At)>,
+    /// The same names, to find free ones.
+    names: Names,
     /// Names of other things that an alias cannot have.
     used: BTreeSet<String>,
 }
@@ -453,7 +455,9 @@ impl Merger<'_> {
                         let reason = format!("names `{member}`, which no input defines");
                         let text = format!("{} {name}", kind.noun());
                         let remedy = "add the output that defines it, or correct the name";
-                        note(self.facts, self.notes, NoteKind::Unplaced, &[object.at], text, reason, remedy);
+                        let line = self.facts.member_lines.get(&(object.at, member.clone())).copied();
+                        let places: Vec<At> = [object.at].into_iter().chain(line).collect();
+                        note(self.facts, self.notes, NoteKind::Unplaced, &places, text, reason, remedy);
                     }
                 }
             }
@@ -488,19 +492,21 @@ impl Merger<'_> {
             if wanted == name && other == kind && self.zones.of_mut(kind).get(&wanted) == Some(&output) {
                 return wanted;
             }
-            let mut taken: BTreeSet<String> = self.taken.keys().cloned().collect();
-            let new = unique(&wanted, &mut taken);
+            let new = self.names.unique(&wanted);
             let reason = format!("is a name that {} has already; it is `{new}` in the lab", other.with_article());
             let remedy = "a lab has one name space for all fabrics";
             note(self.facts, self.notes, NoteKind::Decision, &[at, first], name, reason, remedy);
             wanted = new;
         } else if wanted != name || kind == Kind::Alias && self.used.contains(&wanted) {
-            let mut taken: BTreeSet<String> = self.taken.keys().cloned().chain(self.used.iter().cloned()).collect();
-            let new = unique(&wanted, &mut taken);
+            let mut new = self.names.unique(&wanted);
+            while self.used.contains(&new) {
+                new = self.names.unique(&wanted);
+            }
             let reason = format!("cannot be the name of {} here; it is `{new}` in the lab", kind.with_article());
             note(self.facts, self.notes, NoteKind::Decision, &[at], name, reason, "");
             wanted = new;
         }
+        self.names.taken.insert(wanted.clone());
         self.taken.insert(wanted.clone(), (kind, at));
         if is_name_on_switches(real) {
             output.export_name = Some(real.to_owned()).filter(|name| *name != wanted);
@@ -526,8 +532,7 @@ impl Merger<'_> {
                 let mut members: Vec<String> = zones.flat_map(|config| config.members.clone()).collect();
                 let mut seen = BTreeSet::new();
                 members.retain(|zone| seen.insert(zone.clone()));
-                let mut taken: BTreeSet<String> = self.taken.keys().cloned().collect();
-                let name = unique(ALL_FABRICS, &mut taken);
+                let name = self.names.unique(ALL_FABRICS);
                 let places: Vec<At> = all.iter().map(|(_, at)| *at).collect();
                 let reason = "joins the configurations in force of all fabrics, because a lab has one zone database";
                 let remedy = "name one with `sanloom export zones --config` to write its commands";
@@ -563,6 +568,11 @@ impl Merger<'_> {
 
 /// A name that the objects do not have.
 fn free(base: &str, objects: &BTreeMap<String, Object>) -> String {
-    let mut taken: BTreeSet<String> = objects.keys().cloned().collect();
-    unique(base, &mut taken)
+    let mut name = base.to_owned();
+    let mut number = 2_u32;
+    while objects.contains_key(&name) {
+        name = format!("{base}-{number}");
+        number += 1;
+    }
+    name
 }

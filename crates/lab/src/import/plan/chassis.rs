@@ -1,7 +1,8 @@
 //! Physical switches: which sightings are the same one.
 
 use super::{At, Chassis, Facts, NO_VSAN, Note, NoteKind, Os, Plan, PortRef, note, tail};
-use crate::import::facts::{Member, Sighting, Trunk};
+use crate::import::facts::{Member, Trunk};
+use crate::import::nodes::{Names, sanitise};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fills `plan.chassis` and `plan.chassis_of`.
@@ -9,20 +10,16 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
     let has_ports = sightings_with_ports(facts);
     plan.chassis_of = vec![None; facts.sightings.len()];
     let mut index = Index::default();
+    let told = Told::of(facts);
     for (seen, sighting) in facts.sightings.iter().enumerate() {
         if sighting.is_gateway {
             continue;
         }
-        let local = facts.members.iter().find(|member| member.seen == seen && member.is_local);
-        let wwn = sighting.wwn.or(local.map(|member| member.wwn));
+        let wwn = sighting.wwn.or(told.local.get(&seen).copied());
         let is_switch = has_ports.contains(&seen) || wwn.is_some() || sighting.domain.is_some();
-        let listed = wwn.and_then(|wwn| facts.members.iter().find(|m| tail(m.wwn) == tail(wwn))?.name.clone());
         // Another file may name a switch of that world-wide name.
-        let same = |other: &&Sighting| {
-            other.name.is_some() && other.wwn.zip(wwn).is_some_and(|(other, wwn)| tail(other) == tail(wwn))
-        };
-        let elsewhere = || facts.sightings.iter().find(same)?.name.clone();
-        let name = sighting.name.clone().or(listed).or_else(elsewhere);
+        let by_wwn = |names: &BTreeMap<u64, &Option<String>>| (*names.get(&tail(wwn?))?).clone();
+        let name = sighting.name.clone().or_else(|| by_wwn(&told.listed)).or_else(|| by_wwn(&told.named));
         if !is_switch && name.as_ref().is_none_or(|name| !index.by_name.contains_key(name)) {
             continue;
         }
@@ -62,7 +59,6 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
         };
         found.is_seen = true;
         found.os = found.os.or(sighting.os);
-        found.wwn = found.wwn.or(wwn);
         found.addresses.extend(sighting.address.clone());
         if let Some(domain) = sighting.domain {
             set_domain(facts, plan, chassis, NO_VSAN, domain, sighting.at, notes);
@@ -109,6 +105,35 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
     }
 }
 
+/// World-wide names and names that inputs tell of switches.
+struct Told<'f> {
+    /// The world-wide name of the switch that an output is of, by sighting.
+    local: BTreeMap<usize, u64>,
+    /// Names in lists of switches, by the last six bytes of the world-wide name.
+    listed: BTreeMap<u64, &'f Option<String>>,
+    /// Names of sightings, by the same.
+    named: BTreeMap<u64, &'f Option<String>>,
+}
+
+impl Told<'_> {
+    /// The first statement of each counts.
+    fn of(facts: &Facts) -> Told<'_> {
+        let mut told = Told { local: BTreeMap::new(), listed: BTreeMap::new(), named: BTreeMap::new() };
+        for member in &facts.members {
+            if member.is_local {
+                told.local.entry(member.seen).or_insert(member.wwn);
+            }
+            told.listed.entry(tail(member.wwn)).or_insert(&member.name);
+        }
+        for sighting in facts.sightings.iter().filter(|sighting| sighting.name.is_some()) {
+            if let Some(wwn) = sighting.wwn {
+                told.named.entry(tail(wwn)).or_insert(&sighting.name);
+            }
+        }
+        told
+    }
+}
+
 /// Sightings that list ports, logins or links.
 fn sightings_with_ports(facts: &Facts) -> BTreeSet<usize> {
     let ports = facts.ports.iter().map(|port| port.seen);
@@ -138,11 +163,10 @@ fn stem(facts: &Facts, at: At) -> String {
     }
 }
 
-/// Chassis by name and by world-wide name.
+/// Chassis by name.
 #[derive(Default)]
 struct Index {
     by_name: BTreeMap<String, usize>,
-    by_tail: BTreeMap<u64, usize>,
 }
 
 impl Index {
@@ -153,7 +177,7 @@ impl Index {
 
     /// The same by the key `name`. A new switch is called `wanted`.
     fn find_or_name(&mut self, plan: &mut Plan, name: &str, wanted: &str, wwn: Option<u64>) -> usize {
-        let by_tail = wwn.and_then(|wwn| self.by_tail.get(&tail(wwn)).copied());
+        let by_tail = wwn.and_then(|wwn| plan.chassis_with(wwn));
         let same = |chassis: &usize| match (wwn, plan.chassis[*chassis].wwn) {
             (Some(a), Some(b)) => tail(a) == tail(b),
             _ => true,
@@ -161,13 +185,17 @@ impl Index {
         let by_name = self.by_name.get(name).copied().filter(same);
         let chassis = by_tail.or(by_name).unwrap_or_else(|| {
             plan.chassis.push(Chassis { name: wanted.to_owned(), ..Chassis::default() });
-            plan.chassis.len() - 1
+            let chassis = plan.chassis.len() - 1;
+            if wwn.is_none() {
+                plan.nameless.entry(wanted.to_owned()).or_default().push(chassis);
+            }
+            chassis
         });
         let called = if name.starts_with('\0') { wanted } else { name };
         plan.chassis[chassis].called.insert(called.to_owned());
         self.by_name.entry(name.to_owned()).or_insert(chassis);
         if let Some(wwn) = wwn {
-            self.by_tail.insert(tail(wwn), chassis);
+            plan.by_tail.insert(tail(wwn), chassis);
             plan.chassis[chassis].wwn.get_or_insert(wwn);
         }
         chassis
@@ -176,7 +204,7 @@ impl Index {
     /// Finds a listed switch: by its world-wide name, or by its domain if only one switch without a
     /// known world-wide name has that.
     fn find_member(&mut self, plan: &mut Plan, member: &Member, is_nx: bool, vsan: u16) -> usize {
-        if let Some(&chassis) = self.by_tail.get(&tail(member.wwn)) {
+        if let Some(chassis) = plan.chassis_with(member.wwn) {
             return chassis;
         }
         let has_domain = |chassis: &&Chassis| {
@@ -208,7 +236,7 @@ fn neighbour(facts: &Facts, plan: &mut Plan, index: &mut Index, trunk: &Trunk, n
     found.os = found.os.or(os);
     if let (None, Some(wwn)) = (found.wwn, trunk.peer_wwn) {
         found.wwn = Some(wwn);
-        index.by_tail.insert(tail(wwn), chassis);
+        plan.by_tail.insert(tail(wwn), chassis);
     }
     if let Some(domain) = trunk.peer_domain {
         let vsan = if os == Some(Os::NxOs) { trunk.vsan.unwrap_or(1) } else { NO_VSAN };
@@ -218,13 +246,10 @@ fn neighbour(facts: &Facts, plan: &mut Plan, index: &mut Index, trunk: &Trunk, n
 
 /// The chassis at the other end of a link, if it is known.
 pub(super) fn peer(facts: &Facts, plan: &Plan, trunk: &Trunk) -> Option<usize> {
-    let by_wwn = trunk
-        .peer_wwn
-        .and_then(|wwn| plan.chassis.iter().position(|chassis| chassis.wwn.is_some_and(|own| tail(own) == tail(wwn))));
-    if trunk.peer_wwn.is_some() {
-        return by_wwn.or_else(|| {
-            let name = trunk.peer_name.as_ref()?;
-            plan.chassis.iter().position(|chassis| chassis.wwn.is_none() && chassis.name == *name)
+    if let Some(wwn) = trunk.peer_wwn {
+        return plan.chassis_with(wwn).or_else(|| {
+            let all = plan.nameless.get(trunk.peer_name.as_ref()?)?;
+            all.iter().copied().filter(|chassis| plan.chassis[*chassis].wwn.is_none()).min()
         });
     }
     let own = plan.chassis_of[trunk.seen];
@@ -241,8 +266,7 @@ pub(super) fn peer(facts: &Facts, plan: &Plan, trunk: &Trunk) -> Option<usize> {
     let listed = |domain: u8| {
         let is_row =
             |m: &&Member| m.seen == trunk.seen && m.domain == domain && (m.vsan.is_none() || m.vsan == trunk.vsan);
-        let wwn = facts.members.iter().find(is_row)?.wwn;
-        plan.chassis.iter().position(|chassis| chassis.wwn.is_some_and(|own| tail(own) == tail(wwn)))
+        plan.chassis_with(facts.members.iter().find(is_row)?.wwn)
     };
     trunk.peer_domain.and_then(listed).or_else(|| if is_nx { by_number(facts, plan, trunk) } else { None })
 }
@@ -304,10 +328,13 @@ fn set_domain(facts: &Facts, plan: &mut Plan, chassis: usize, vsan: u16, domain:
 
 /// Makes the names of chassis unique, and fit for a lab.
 fn unique_names(plan: &mut Plan) {
-    let mut taken = BTreeSet::new();
-    for chassis in &mut plan.chassis {
-        let base = crate::import::nodes::sanitise(&chassis.name, "switch");
-        chassis.name = crate::import::nodes::unique(&base, &mut taken);
+    let mut names = Names::default();
+    plan.nameless.clear();
+    for (index, chassis) in plan.chassis.iter_mut().enumerate() {
+        chassis.name = names.unique(&sanitise(&chassis.name, "switch"));
+        if chassis.wwn.is_none() {
+            plan.nameless.entry(chassis.name.clone()).or_default().push(index);
+        }
     }
 }
 

@@ -1,12 +1,15 @@
 //! Links between switches, from the statements of both ends.
 
 use super::trunks::{End, Trunks};
-use super::{At, Facts, Isl, Note, NoteKind, Plan, PortRef, chassis, logical, note, tail};
+use super::{At, Facts, Isl, Note, NoteKind, Plan, PortRef, chassis, logical, note};
 use crate::import::facts::{Os, Trunk};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ends of links, with the place of the statement and the other end.
 type Taken = BTreeMap<End, (At, End)>;
+
+/// Ports that are no part of the trunk of another one, by chassis.
+type Masters<'f> = BTreeSet<(Option<usize>, &'f PortRef)>;
 
 /// One statement, resolved.
 #[derive(Clone, Debug)]
@@ -25,7 +28,10 @@ struct Half {
 /// Fills `plan.isls`, and the fabrics of switches.
 pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
     let trunks = Trunks::of(facts, plan);
-    let halves: Vec<Half> = facts.trunks.iter().flat_map(|trunk| resolve(facts, plan, trunk, notes)).collect();
+    let masters = facts.trunks.iter().filter(|trunk| trunk.master.is_none());
+    let masters: Masters<'_> = masters.map(|trunk| (plan.chassis_of[trunk.seen], &trunk.port)).collect();
+    let halves = facts.trunks.iter().flat_map(|trunk| resolve(facts, plan, trunk, &masters, notes));
+    let halves: Vec<Half> = halves.collect();
     let mut taken = Taken::new();
     let (known, open): (Vec<Half>, Vec<Half>) = halves.into_iter().partition(|half| half.peer_port.is_some());
     for half in known {
@@ -88,14 +94,10 @@ fn isl(
 
 /// Resolves the two switches of a statement. The ports of a trunk are those of its master, and a
 /// port-channel stands for its members.
-fn resolve(facts: &Facts, plan: &Plan, trunk: &Trunk, notes: &mut Vec<Note>) -> Vec<Half> {
+fn resolve(facts: &Facts, plan: &Plan, trunk: &Trunk, masters: &Masters<'_>, notes: &mut Vec<Note>) -> Vec<Half> {
     if let Some(master) = trunk.master {
-        let chassis = plan.chassis_of[trunk.seen];
-        let is_master = |other: &Trunk| {
-            plan.chassis_of[other.seen] == chassis && other.port == PortRef::Number(master) && other.master.is_none()
-        };
         // The row of the master states the neighbour; see `trunks`.
-        if !facts.trunks.iter().any(is_master) {
+        if !masters.contains(&(plan.chassis_of[trunk.seen], &PortRef::Number(master))) {
             let text = match &trunk.port {
                 PortRef::Number(port) => format!("port {port}"),
                 PortRef::Name(name) => name.clone(),
@@ -136,7 +138,8 @@ fn channel_speed(facts: &Facts, plan: &Plan, switch: usize, port: &PortRef) -> O
     let chassis = plan.switches[switch].chassis;
     let sightings = facts.sightings.iter().enumerate().filter(|(seen, _)| plan.chassis_of[*seen] == Some(chassis));
     let mut speeds = sightings.filter_map(|(_, sighting)| {
-        let members = sighting.interfaces.values().filter(|interface| interface.channel.as_deref() == Some(name));
+        let channel = name.strip_prefix("san-").unwrap_or(name);
+        let members = sighting.interfaces.values().filter(|interface| interface.channel.as_deref() == Some(channel));
         let own = sighting.interfaces.get(name);
         // `show interface brief` has the sum of the members of a port-channel.
         let speed = own.and_then(|own| if name.starts_with("fc") { own.gfc } else { own.set_gfc });
@@ -206,9 +209,8 @@ fn fabrics(facts: &Facts, plan: &mut Plan) {
     }
     for member in &facts.members {
         let Some(own) = plan.switch(member.seen, member.vsan) else { continue };
-        let is_it = |chassis: &super::Chassis| chassis.wwn.is_some_and(|wwn| tail(wwn) == tail(member.wwn));
-        let chassis = plan.chassis.iter().position(is_it);
-        let listed = chassis.and_then(|chassis| plan.by_vsan.get(&(chassis, plan.switches[own].vsan)));
+        let listed =
+            plan.chassis_with(member.wwn).and_then(|chassis| plan.by_vsan.get(&(chassis, plan.switches[own].vsan)));
         if let Some(&listed) = listed {
             let (a, b) = (root(&mut fabric, own), root(&mut fabric, listed));
             fabric[a.max(b)] = a.min(b);

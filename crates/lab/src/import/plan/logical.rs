@@ -13,6 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// World-wide names of one chassis are closer than this. An assumption.
 const MOST: u64 = 16;
 
+/// True if the last six bytes of two world-wide names may be of one chassis.
+pub(in crate::import) fn is_near(a: u64, b: u64) -> bool {
+    a.abs_diff(b) < MOST
+}
+
 /// Gives each port of a list of logical switches to the switch that has it. Other resources tell
 /// ports only by names that the whole chassis shares.
 pub(in crate::import) fn place(facts: &mut Facts) {
@@ -124,7 +129,7 @@ fn groups(facts: &Facts, plan: &Plan) -> Vec<Group> {
         fid(a) != fid(b) && !linked.contains(&[a, b]) && plan.chassis[a].listed.is_disjoint(&plan.chassis[b].listed)
     };
     let is_near = |a: usize, b: usize| match (plan.chassis[a].wwn, plan.chassis[b].wwn) {
-        (Some(a), Some(b)) => tail(a).abs_diff(tail(b)) < MOST,
+        (Some(a), Some(b)) => self::is_near(tail(a), tail(b)),
         _ => files.get(&a).zip(files.get(&b)).is_some_and(|(a, b)| !a.is_disjoint(b)),
     };
     let mut groups: Vec<Group> = Vec::new();

@@ -14,6 +14,8 @@ pub(super) type Lines = Vec<[Option<u16>; 2]>;
 pub(super) struct Trunks {
     /// Another port of the same trunk, nearer to its root.
     parents: BTreeMap<End, u16>,
+    /// Ports with a parent, by their root.
+    groups: BTreeMap<End, BTreeSet<u16>>,
     /// Members of port-channels by the number of the port-channel.
     channels: BTreeMap<End, Vec<u16>>,
     /// Remote ports that an input tells.
@@ -24,12 +26,7 @@ pub(super) struct Trunks {
 
 impl Trunks {
     pub fn of(facts: &Facts, plan: &Plan) -> Trunks {
-        let mut trunks = Trunks::default();
-        for port in &facts.ports {
-            if let (Some(switch), Some(gfc)) = (plan.switch(port.seen, None), port.gfc) {
-                trunks.speeds.insert((switch, port.number), gfc);
-            }
-        }
+        let mut trunks = Trunks { speeds: plan.speeds.clone(), ..Trunks::default() };
         for trunk in &facts.trunks {
             let Some(switch) = plan.switch(trunk.seen, trunk.vsan) else { continue };
             let Some(number) = plan.number(switch, &trunk.port) else { continue };
@@ -40,7 +37,7 @@ impl Trunks {
                 trunks.speeds.insert((switch, number), gfc);
             }
             if let Some(master) = trunk.master {
-                let (a, b) = (trunks.root((switch, number)), trunks.root((switch, master)));
+                let (a, b) = (trunks.shorten((switch, number)), trunks.shorten((switch, master)));
                 if a != b {
                     trunks.parents.insert((switch, a), b);
                 }
@@ -51,7 +48,9 @@ impl Trunks {
             let numbers = &plan.chassis[chassis].numbers;
             let own = || plan.switches.iter().enumerate().filter(|(_, switch)| switch.chassis == chassis);
             for (name, interface) in &sighting.interfaces {
-                let channel = interface.channel.as_ref().and_then(|channel| numbers.get(channel));
+                // Members name both kinds of port-channels by their number.
+                let number = |name: &String| numbers.get(name).or_else(|| numbers.get(&format!("san-{name}")));
+                let channel = interface.channel.as_ref().and_then(number);
                 let (Some(&channel), Some(&member)) = (channel, numbers.get(name)) else { continue };
                 for (switch, _) in own() {
                     let members = trunks.channels.entry((switch, channel)).or_default();
@@ -64,7 +63,22 @@ impl Trunks {
                 }
             }
         }
+        let ports: Vec<End> = trunks.parents.keys().copied().collect();
+        for (switch, port) in ports {
+            let root = trunks.shorten((switch, port));
+            trunks.groups.entry((switch, root)).or_default().insert(port);
+        }
         trunks
+    }
+
+    /// The root of a port. The way from the port to it is shorter afterwards.
+    fn shorten(&mut self, (switch, port): End) -> u16 {
+        let root = self.root((switch, port));
+        let mut next = port;
+        while next != root {
+            next = self.parents.insert((switch, next), root).unwrap_or(root);
+        }
+        root
     }
 
     fn root(&self, (switch, mut port): End) -> u16 {
@@ -81,9 +95,9 @@ impl Trunks {
             return (members.iter().copied().collect(), true);
         }
         let root = self.root(end);
-        let same = self.parents.range((end.0, 0)..=(end.0, u16::MAX)).map(|((_, port), _)| *port);
-        let same = same.filter(|port| self.root((end.0, *port)) == root);
-        (same.chain([root]).collect(), !is_channel)
+        let mut same = self.groups.get(&(end.0, root)).cloned().unwrap_or_default();
+        same.insert(root);
+        (same, !is_channel)
     }
 
     /// The lines of a link from `near` to a port of another switch, if that is known, and whether
@@ -103,8 +117,11 @@ impl Trunks {
         };
         let mut lines = Lines::new();
         let back = told(far.0, &other).into_iter().map(|(other, own)| (own, other));
+        let mut taken = [BTreeSet::new(), BTreeSet::new()];
         for (a, b) in told(near.0, &own).into_iter().chain(back) {
-            if lines.iter().all(|line| line[0] != Some(a) && line[1] != Some(b)) {
+            if !taken[0].contains(&a) && !taken[1].contains(&b) {
+                taken[0].insert(a);
+                taken[1].insert(b);
                 lines.push([Some(a), Some(b)]);
             }
         }

@@ -166,7 +166,7 @@ fc1/1            10    0x650000  21:00:00:e0:8b:00:00:01 20:00:00:e0:8b:00:00:01
 
 /// `show zoneset` of a switch. The alias `arrays` is listed within its zones, with its members, and
 /// members of the zone follow it.
-const NESTED: &str = "m1# show zoneset vsan 10
+pub const NESTED: &str = "m1# show zoneset vsan 10
 zoneset name night vsan 10
   zone name copy vsan 10
     device-alias tape1 [pwwn 50:05:07:63:00:00:00:a1]

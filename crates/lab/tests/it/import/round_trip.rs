@@ -36,14 +36,93 @@ fn unique<T: Ord + Clone>(list: Vec<T>) -> Vec<T> {
     list.into_iter().filter(|item| seen.insert(item.clone())).collect()
 }
 
-/// A valid database. Names of all kinds come from one pool, so that they change their kinds.
-fn database(member: BoxedStrategy<ZoneMember>, defaults: [ZoneDefault; 2]) -> impl Strategy<Value = ZoneDatabase> {
-    let names = proptest::sample::subsequence((0..12).collect::<Vec<u8>>(), 0..=10).prop_shuffle();
+/// Names that are words of outputs and commands, or begin like them.
+const WORDS: [&str; 52] = [
+    "member",
+    "Members",
+    "MEMBER1",
+    "Member_h1",
+    "principal",
+    "peer",
+    "property",
+    "created",
+    "Status",
+    "status",
+    "ti",
+    "version",
+    "uptime",
+    "show",
+    "sh",
+    "cfg",
+    "zone",
+    "alias",
+    "ali",
+    "zoneset",
+    "fcalias",
+    "switchshow",
+    "nsshow",
+    "cfgsave",
+    "cfgenable",
+    "zonecreate",
+    "defzone",
+    "defined",
+    "Effective",
+    "conf",
+    "end",
+    "exit",
+    "fcdomain",
+    "ivr",
+    "Index",
+    "VSAN1",
+    "INTERFACE",
+    "y",
+    "no",
+    "N",
+    "attribute",
+    "init",
+    "target",
+    "host",
+    "storage",
+    "lun",
+    "interface",
+    "pwwn",
+    "name",
+    "vsan",
+    "_",
+    "__",
+];
+
+/// Names of objects: words, their beginnings, and any others. Only `None` of a configuration and
+/// names of the lab itself have a meaning of their own.
+fn names() -> BoxedStrategy<Vec<String>> {
+    let word = || proptest::sample::select(&WORDS[..]);
+    let name = prop_oneof![
+        word().prop_map(str::to_owned),
+        (word(), "[A-Za-z0-9_$^-]{0,4}").prop_map(|(word, end)| format!("{word}{end}")),
+        "[A-Za-z_][A-Za-z0-9_$^-]{0,12}",
+    ];
+    let names = proptest::collection::btree_set(name, 0..=10);
+    names.prop_map(|names| names.into_iter().collect::<Vec<_>>()).prop_shuffle().boxed()
+}
+
+/// Names of a pool for all kinds, so that objects change their kinds between two databases.
+fn pool() -> BoxedStrategy<Vec<String>> {
+    let pool = ["object0", "object1", "object2", "object3", "object4", "object5", "object6", "object7"];
+    let pool = pool.into_iter().chain(["member8", "Status", "version", "zone"]).map(str::to_owned).collect::<Vec<_>>();
+    proptest::sample::subsequence(pool, 0..=10).prop_shuffle().boxed()
+}
+
+/// A valid database.
+fn database(
+    member: BoxedStrategy<ZoneMember>,
+    defaults: [ZoneDefault; 2],
+    names: BoxedStrategy<Vec<String>>,
+) -> impl Strategy<Value = ZoneDatabase> {
     let lists = proptest::collection::vec((proptest::collection::vec(member, 1..5), any::<u32>(), any::<bool>()), 12);
     (names, lists, 0_usize..4, any::<bool>(), 0_usize..2).prop_map(move |(names, lists, aliases, enable, default)| {
         let mut defined = DefinedZones::default();
         for (index, (name, (members, bits, peer))) in names.iter().zip(lists).enumerate() {
-            let name = format!("object{name}");
+            let name = name.clone();
             if index < aliases {
                 defined.aliases.insert(name, unique(members));
                 continue;
@@ -79,11 +158,15 @@ fn database(member: BoxedStrategy<ZoneMember>, defaults: [ZoneDefault; 2]) -> im
 }
 
 pub fn fos_database() -> impl Strategy<Value = ZoneDatabase> {
-    database(fos_member().boxed(), [ZoneDefault::OpenWithoutZones, ZoneDefault::Closed])
+    database(fos_member().boxed(), [ZoneDefault::OpenWithoutZones, ZoneDefault::Closed], pool())
 }
 
-fn nx_database() -> impl Strategy<Value = ZoneDatabase> {
-    let all = database(nx_member().boxed(), [ZoneDefault::Open, ZoneDefault::Closed]);
+fn fos_database_of_any_names() -> impl Strategy<Value = ZoneDatabase> {
+    database(fos_member().boxed(), [ZoneDefault::OpenWithoutZones, ZoneDefault::Closed], names())
+}
+
+fn nx_database(names: BoxedStrategy<Vec<String>>) -> impl Strategy<Value = ZoneDatabase> {
+    let all = database(nx_member().boxed(), [ZoneDefault::Open, ZoneDefault::Closed], names);
     // A port has one device alias; see `nx_export` for more.
     all.prop_filter("two aliases of one port", |database| {
         let mut seen = BTreeSet::new();
@@ -147,16 +230,67 @@ fn check<M: Model>(dialect: Dialect, before: &ZoneDatabase, after: &ZoneDatabase
     assert_eq!(model, M::of(before), "undo\n{}\nof\n{}", script.undo, script.commands);
 }
 
+/// Members in lines of `width`, as `cfgshow` breaks them.
+fn broken(members: &[String], width: usize) -> String {
+    members.chunks(width).map(|line| line.join("; ")).collect::<Vec<_>>().join("; \n\t\t")
+}
+
+/// The output of `cfgshow` for a database.
+fn cfgshow(database: &ZoneDatabase, width: usize) -> String {
+    let defined = &database.defined;
+    let mut text = "lone:admin> cfgshow\nDefined configuration:\n".to_owned();
+    for (name, zones) in &defined.configs {
+        text += &format!(" cfg:\t{name}\t{}\n", broken(zones, width));
+    }
+    // A peer zone has the number of its principals in a member of its own.
+    let peer = |count: usize| format!("00:02:00:00:00:03:01:{count:02x}");
+    for (name, zone) in &defined.zones {
+        let names = |member: &MemberRef| match member {
+            MemberRef::Alias(alias) => defined.aliases[alias].len(),
+            MemberRef::Member(_) => 1,
+        };
+        let property = (!zone.principals.is_empty()).then(|| peer(zone.principals.iter().map(names).sum()));
+        let members = zone.principals.iter().chain(&zone.members).map(ToString::to_string);
+        let members: Vec<String> = property.into_iter().chain(members).collect();
+        text += &format!(" zone:\t{name}\n\t\t{}\n", broken(&members, width));
+    }
+    for (name, members) in &defined.aliases {
+        let members: Vec<String> = members.iter().map(ToString::to_string).collect();
+        text += &format!(" alias:\t{name}\n\t\t{}\n", broken(&members, width));
+    }
+    text += "\nEffective configuration:\n";
+    let Some(effective) = &database.effective else { return text + " No Effective configuration: (No Access) \n\n" };
+    text += &format!(" cfg:\t{}\n", effective.name);
+    for zone in &effective.zones {
+        let property = (!zone.principals.is_empty()).then(|| peer(zone.principals.len()));
+        let members = zone.principals.iter().chain(&zone.members).map(ToString::to_string);
+        let members: Vec<String> = property.into_iter().chain(members).collect();
+        text += &format!(" zone:\t{}\n\t\t{}\n", zone.name, members.join("\n\t\t"));
+    }
+    text + "\n"
+}
+
 proptest! {
     #[test]
-    fn a_database_of_fabric_os_survives_export_and_import(database in fos_database()) {
+    fn a_database_of_any_names_survives_the_text_of_cfgshow(
+        database in fos_database_of_any_names(),
+        width in 1_usize..5,
+    ) {
+        let text = format!("{FOS_SWITCH}{}lone:admin> \n", cfgshow(&database, width));
+        let again = imported_lab(&[Source { name: "lone.txt".to_owned(), text }]).lab.zone_database;
+        prop_assert_eq!(objects(&again), objects(&database));
+        prop_assert_eq!(effective(&again), effective(&database));
+    }
+
+    #[test]
+    fn a_database_of_fabric_os_survives_export_and_import(database in fos_database_of_any_names()) {
         let again = imported(Dialect::FabricOs, &database, FOS_SWITCH);
         prop_assert_eq!(objects(&again), objects(&database));
         prop_assert_eq!(effective(&again), effective(&database));
     }
 
     #[test]
-    fn a_database_of_nx_os_survives_export_and_import(database in nx_database()) {
+    fn a_database_of_nx_os_survives_export_and_import(database in nx_database(names())) {
         let again = imported(NX, &database, NX_SWITCH);
         prop_assert_eq!(objects(&again), objects(&database));
         prop_assert_eq!(effective(&again), effective(&database));
@@ -172,7 +306,7 @@ proptest! {
     }
 
     #[test]
-    fn commands_of_nx_os_make_the_change_and_undo_it(before in nx_database(), after in nx_database()) {
+    fn commands_of_nx_os_make_the_change_and_undo_it(before in nx_database(pool()), after in nx_database(pool())) {
         check::<Nx>(NX, &before, &after);
     }
 

@@ -58,20 +58,33 @@ fn every_line_is_used_or_decoration_or_reported() {
     }
 }
 
-/// A foreign line at any place of a sample is in a note that names its place.
+/// Lines that no section has: words, a row, and a key with a value.
+const FOREIGN: [&str; 5] = [
+    "Lorem ipsum dolor sit amet, zonally",
+    "bay_ 1 garbage on up swl F 16 --",
+    "zzz9",
+    "Weather: fine today",
+    "%Error: buffer 1 was cut",
+];
+
+/// A foreign line at any place of a sample, also behind its end, is in a note that names its place.
 #[test]
 fn a_foreign_line_is_reported_with_its_place() {
-    for name in &SAMPLES[..4] {
-        let whole = source(name);
+    // Sections that the samples lack, too.
+    let defzone = "Default Zone Access Mode\n        committed - No Access\n        transaction - No Transaction\n";
+    let others = [("fos", super::unread::FOS), ("nx", super::unread::NX), ("zones", super::nxos::NESTED)];
+    let others = others.into_iter().chain([("defzone", defzone)]).map(|(name, whole)| text(name, whole));
+    for whole in SAMPLES.map(source).into_iter().chain(others) {
+        let name = &whole.name;
         let lines: Vec<&str> = whole.text.lines().collect();
-        for at in 0..lines.len() {
+        for (at, foreign) in (0..=lines.len()).flat_map(|at| FOREIGN.map(|foreign| (at, foreign))) {
             let mut changed = lines.clone();
-            changed.insert(at, "Lorem ipsum dolor sit amet, zonally");
+            changed.insert(at, foreign);
             let imported = draft(&[text(name, &changed.join("\n"))], &Choices::default());
             let line = at as u32 + 1;
             let found = imported.account.notes.iter().flat_map(|note| &note.places);
             let mut found = found.filter(|place| (place.line..=place.last).contains(&line));
-            assert!(found.next().is_some(), "{name}:{line}");
+            assert!(found.next().is_some(), "{name}:{line}: {foreign}");
             accounted(&imported);
         }
     }

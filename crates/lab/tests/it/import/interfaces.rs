@@ -1,0 +1,169 @@
+//! Lists of interfaces of NX-OS, VSANs, and rows of `show interface brief`.
+
+use super::trunks::run;
+use sanloom_lab::import::{Imported, Note, NoteKind};
+use std::collections::BTreeMap;
+
+fn bad(imported: &Imported) -> Vec<&Note> {
+    imported.account.notes.iter().filter(|note| note.kind <= NoteKind::Unplaced).collect()
+}
+
+fn names(imported: &Imported, line: u32, kind: NoteKind) -> bool {
+    let is_at = |note: &&Note| note.places.iter().any(|place| (place.line..=place.last).contains(&line));
+    imported.account.notes.iter().filter(is_at).any(|note| note.kind == kind)
+}
+
+/// Rates of links by the name of the interface, which is a comment in the lab.
+fn rates(imported: &Imported) -> BTreeMap<String, String> {
+    let links = imported.lab.split("[[link]]").skip(1);
+    let rate = |link: &str| link.split_once("rate = \"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned());
+    links
+        .map(|link| (link.lines().next().unwrap().trim_start_matches([' ', '#']).to_owned(), rate(link)))
+        .filter_map(|(name, rate)| Some((name, rate?)))
+        .collect()
+}
+
+const LOGINS: &str = "mds1# show flogi database
+fc1/1  10  0x150000  10:00:00:10:9b:50:01:a1 20:00:00:10:9b:50:01:a1
+fc1/4  10  0x150400  10:00:00:10:9b:50:01:a4 20:00:00:10:9b:50:01:a4
+fc1/5  10  0x150100  10:00:00:10:9b:50:01:a5 20:00:00:10:9b:50:01:a5
+fc1/6  10  0x150600  10:00:00:10:9b:50:01:a6 20:00:00:10:9b:50:01:a6
+fc1/9  10  0x150200  52:4a:93:70:00:00:aa:09 52:4a:93:70:00:00:aa:01
+";
+
+#[test]
+fn a_list_of_interfaces_with_blanks_has_the_settings_below_it() {
+    let lists = [("fc1/1 - 4", "fc1/5, fc1/6"), ("fc1/1-4", "fc1/5,fc1/6"), ("fc1/1 - fc1/4", "fc1/5 , fc1/6")];
+    for (range, list) in lists {
+        let text = format!(
+            "mds1# show running-config
+switchname mds1
+vsan database
+  vsan 10 interface {range}, {list}
+  vsan 10 interface fc1/9
+interface fc1/9
+  switchport speed 8000
+interface {range}
+  switchport speed 16000
+interface {list}
+  switchport speed 64000
+{LOGINS}"
+        );
+        let imported = run(&[("mds1.txt", text)]);
+        assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+        let expected = [("fc1/1", 16), ("fc1/4", 16), ("fc1/5", 64), ("fc1/6", 64), ("fc1/9", 8)];
+        let expected = expected.map(|(name, rate)| (name.to_owned(), format!("{rate}GFC")));
+        assert_eq!(rates(&imported), BTreeMap::from(expected), "{range}; {list}");
+    }
+}
+
+#[test]
+fn a_list_of_interfaces_that_cannot_be_read_is_reported_with_the_settings_below_it() {
+    for list in ["fc1/1 -", "fc1/4 - 1", "fc1/1 4", "fc1/1, 4", "fc1/x", "fc1/1, Ethernet1/1 foo", "fc1/1 - 9999"] {
+        let text = format!(
+            "mds1# show running-config
+switchname mds1
+vsan database
+  vsan 10 interface {list}
+interface fc1/9
+  switchport speed 8000
+interface {list}
+  switchport speed 16000
+{LOGINS}"
+        );
+        let imported = run(&[("mds1.txt", text)]);
+        for line in [4, 7, 8] {
+            assert!(names(&imported, line, NoteKind::Unplaced), "{list}, line {line}: {:?}", imported.account.notes);
+        }
+        let expected = BTreeMap::from([("fc1/9".to_owned(), "8GFC".to_owned())]);
+        assert_eq!(rates(&imported), expected, "{list}");
+    }
+}
+
+#[test]
+fn settings_of_another_kind_of_interface_are_not_those_of_the_one_before() {
+    for other in ["Ethernet1/1", "Ethernet 1/1 - 4", "mgmt0", "Vlan10", "loopback0"] {
+        let text = format!(
+            "mds1# show running-config\nswitchname mds1\ninterface fc1/9\n  switchport speed 8000\n\
+             interface {other}\n  switchport speed 10000\n{LOGINS}"
+        );
+        let imported = run(&[("mds1.txt", text)]);
+        let expected = BTreeMap::from([("fc1/9".to_owned(), "8GFC".to_owned())]);
+        assert_eq!(rates(&imported), expected, "{other}");
+        assert!(names(&imported, 5, NoteKind::Ignored) && names(&imported, 6, NoteKind::Ignored), "{other}");
+    }
+}
+
+#[test]
+fn the_name_of_a_vsan_is_ignored_and_its_suspension_is_reported() {
+    let text = format!(
+        "mds1# show running-config\nswitchname mds1\nvsan database\n  vsan 10\n  vsan 10 name \"P\"\n  \
+         vsan 10 suspend\n  vsan 10 zz\n{LOGINS}"
+    );
+    let imported = run(&[("mds1.txt", text)]);
+    assert!(names(&imported, 5, NoteKind::Ignored), "{:?}", imported.account.notes);
+    for line in [6, 7] {
+        assert!(names(&imported, line, NoteKind::Unplaced), "{line}: {:?}", imported.account.notes);
+    }
+    assert!(bad(&imported).iter().any(|note| note.reason.starts_with("suspends a VSAN")));
+}
+
+#[test]
+fn every_row_of_an_interface_brief_is_an_interface_or_is_reported() {
+    let text = "n5k# show interface brief
+-------------------------------------------------------------------------------
+Interface  Vsan   Admin  Admin   Status       SFP    Oper  Oper   Port
+                  Mode   Trunk                       Mode  Speed  Channel
+                         Mode                              (Gbps)
+-------------------------------------------------------------------------------
+fc2/1      1      auto   on      up           swl    F     8      --
+bay3       1      auto   on      up           swl    F     4      --
+-------------------------------------------------------------------------------
+Interface                 Vsan   Admin  Status          Oper  Oper
+                                 Trunk                  Mode  Speed
+                                 Mode                         (Gbps)
+-------------------------------------------------------------------------------
+san-port-channel 11       1      on     trunking        TE    16
+vfc-po100                 1      on     trunking        TF    10
+ext15                     1      auto   up
+-------------------------------------------------------------------------------
+Ethernet      VLAN    Type Mode   Status  Reason                   Speed     Port
+Interface                                                                    Ch #
+-------------------------------------------------------------------------------
+Eth1/1        1       eth  access down    Link not connected         10G(D) --
+local 1 garbage
+Lorem ipsum
+n5k# show flogi database
+bay3   1  0x150000  52:4a:93:70:00:00:aa:01 52:4a:93:70:00:00:aa:01
+fc2/1  1  0x150100  10:00:00:10:9b:50:01:a5 20:00:00:10:9b:50:01:a5
+";
+    let imported = run(&[("n5k.txt", text.to_owned())]);
+    let notes = bad(&imported);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert_eq!((notes[0].places[0].line, notes[0].places[0].last), (22, 23));
+    assert!(names(&imported, 21, NoteKind::Ignored));
+    let expected = [("bay3", 4), ("fc2/1", 8)].map(|(name, rate)| (name.to_owned(), format!("{rate}GFC")));
+    assert_eq!(rates(&imported), BTreeMap::from(expected), "{}", imported.lab);
+}
+
+#[test]
+fn a_port_channel_with_a_blank_in_its_name_is_the_one_of_its_members() {
+    let side = |name: &str, domain: u32, peer: &str, other: u32| {
+        format!(
+            "{name}# show running-config
+switchname {name}
+interface san-port-channel 11
+interface fc2/1 - 2
+  switchport speed 8000
+  channel-group 11 force
+fcdomain domain {domain} static vsan 1
+{name}# show topology
+FC Topology for VSAN 1 :
+ san-port-channel 11 0x0{other}({other}) san-port-channel 11 192.0.2.{other}({peer})
+"
+        )
+    };
+    let imported = run(&[("a.txt", side("na", 1, "nb", 2)), ("b.txt", side("nb", 2, "na", 1))]);
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+    assert!(imported.lab.contains("bundle = true") && imported.lab.contains("rate = \"8GFC\""), "{}", imported.lab);
+}
