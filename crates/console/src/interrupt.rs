@@ -6,27 +6,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
-/// True while the program waits for input that may never come.
-static WAITS: AtomicBool = AtomicBool::new(false);
+/// True while the program does nothing that an end would spoil.
+static ENDS_AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler. If the system rejects it, the first Ctrl-C ends the program.
 pub fn listen() {
     let _ = ctrlc::set_handler(|| {
-        if REQUESTED.swap(true, Ordering::SeqCst) || WAITS.load(Ordering::SeqCst) {
+        if REQUESTED.swap(true, Ordering::SeqCst) || ENDS_AT_ONCE.load(Ordering::SeqCst) {
             std::process::exit(i32::from(exit::INTERRUPTED));
         }
     });
 }
 
-/// Runs a read that may wait without limit. Ctrl-C ends the program during it, because nothing is
-/// lost yet.
-pub fn interruptible<T>(read: impl FnOnce() -> T) -> T {
-    WAITS.store(true, Ordering::SeqCst);
+/// Runs work that may take long and writes nothing, such as a read of standard input. Ctrl-C ends the
+/// program during it, because nothing is lost yet.
+pub fn interruptible<T>(work: impl FnOnce() -> T) -> T {
+    ENDS_AT_ONCE.store(true, Ordering::SeqCst);
     if requested() {
         std::process::exit(i32::from(exit::INTERRUPTED));
     }
-    let outcome = read();
-    WAITS.store(false, Ordering::SeqCst);
+    let outcome = work();
+    ENDS_AT_ONCE.store(false, Ordering::SeqCst);
     outcome
 }
 

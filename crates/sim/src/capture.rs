@@ -19,7 +19,7 @@ use crate::results::Names;
 use crate::world::{Owner, World};
 use sanloom_fc::config::VlanNumbers;
 use sanloom_fc::exchange::data_header;
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, rate_names};
 use sanloom_wire::arbitrated_loop::{FL_PORT_ID, LoopInit, NL_PORT_ID};
 use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::pcapng::{
@@ -84,13 +84,13 @@ impl Capture {
         Section { application, comment: Some(&comment) }.emit(out);
         let names = Names::new(lab);
         let mut interfaces = vec![None; lab.links.len()];
-        let mut count = 0;
+        let (mut count, rates) = (0, rate_names(lab));
         for &link in links {
             let Some(slot @ None) = interfaces.get_mut(usize::from(link)) else { continue };
             let config = &lab.links[usize::from(link)];
             let description = format!(
                 "{}, {} (outbound) to {} (inbound)",
-                config.rate,
+                rates[usize::from(link)],
                 names.port(&config.ends[0]),
                 names.port(&config.ends[1])
             );

@@ -171,6 +171,20 @@ fn fabrics(args: &Zones, labs: &[&Loaded]) -> BTreeSet<u16> {
     labs.iter().flat_map(of).collect()
 }
 
+/// Refuses a virtual fabric that the labs do not have: its zones would be none.
+fn known(fabric: u16, option: &str, labs: &[&Loaded]) -> Result<(), Failure> {
+    let of = |loaded: &&Loaded| {
+        let switches = (0..loaded.lab.switches.len() as u16).filter_map(|switch| loaded.lab.vf_id(switch));
+        switches.chain(loaded.lab.zone_fabrics.values().copied()).collect::<Vec<u16>>()
+    };
+    let fabrics: BTreeSet<u16> = labs.iter().flat_map(of).collect();
+    if fabrics.is_empty() || fabrics.contains(&fabric) {
+        return Ok(());
+    }
+    let listed: Vec<String> = fabrics.iter().map(ToString::to_string).collect();
+    Err(Failure::usage(format!("the lab has no virtual fabric {fabric}; choose with {option}: {}", listed.join(", "))))
+}
+
 /// The dialect of the commands, and the virtual fabric of their zones.
 fn dialect(args: &Zones, labs: &[&Loaded]) -> Result<(Dialect, Option<u16>), Failure> {
     let fabrics = fabrics(args, labs);
@@ -179,15 +193,20 @@ fn dialect(args: &Zones, labs: &[&Loaded]) -> Result<(Dialect, Option<u16>), Fai
     let choose = |option| {
         Failure::usage(format!("the zones are in several virtual fabrics; choose with {option}: {}", listed()))
     };
-    if args.format == Format::Fos {
-        return match (args.vsan, args.fid.or(only)) {
-            (Some(_), _) => Err(Failure::usage("--vsan belongs to --format nxos; Fabric OS has --fid")),
-            (None, None) if fabrics.len() > 1 => Err(choose("--fid")),
-            (None, fabric) => Ok((Dialect::FabricOs, fabric)),
-        };
+    match (args.format, args.vsan, args.fid) {
+        (Format::Fos, Some(_), _) => {
+            return Err(Failure::usage("--vsan belongs to --format nxos; Fabric OS has --fid"));
+        }
+        (Format::Nxos, _, Some(_)) => return Err(Failure::usage("--fid belongs to --format fos; NX-OS has --vsan")),
+        (Format::Fos, None, Some(fid)) => known(fid, "--fid", labs)?,
+        (Format::Nxos, Some(vsan), None) => known(vsan, "--vsan", labs)?,
+        (Format::Fos | Format::Nxos, None, None) => {}
     }
-    if args.fid.is_some() {
-        return Err(Failure::usage("--fid belongs to --format fos; NX-OS has --vsan"));
+    if args.format == Format::Fos {
+        return match args.fid.or(only) {
+            None if fabrics.len() > 1 => Err(choose("--fid")),
+            fabric => Ok((Dialect::FabricOs, fabric)),
+        };
     }
     let Some(vsan) = args.vsan.or(only) else {
         return Err(match fabrics.is_empty() {

@@ -3,6 +3,7 @@
 use sanloom_api::words::plural;
 use sanloom_console::exit::Failure;
 use sanloom_console::input;
+use sanloom_console::interrupt;
 use sanloom_console::output;
 use sanloom_console::outputs::{Json, is_stdout};
 use sanloom_console::report::file;
@@ -57,17 +58,21 @@ fn parse_node(text: &str) -> Result<(String, Vec<Wwpn>), String> {
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--output", args.output.as_deref())])?;
     output::replaceable(args.output.as_deref(), args.force)?;
-    let sources = args.files.iter().map(|path| {
-        let text = input::read_output(path)?;
-        Ok(Source { name: path.display().to_string(), text })
-    });
-    let sources = sources.collect::<Result<Vec<Source>, Failure>>()?;
     let choices = Choices {
         storage: args.storage.iter().copied().collect(),
         hosts: args.host.iter().copied().collect(),
         nodes: args.node.clone(),
     };
-    let imported = sanloom_lab::import::import(&sources, &choices);
+    let contradictions = choices.contradictions();
+    if !contradictions.is_empty() {
+        return Err(Failure::usage(contradictions.join("\n")));
+    }
+    let sources = args.files.iter().map(|path| {
+        let text = input::read_output(path)?;
+        Ok(Source { name: path.display().to_string(), text })
+    });
+    let sources = sources.collect::<Result<Vec<Source>, Failure>>()?;
+    let imported = interrupt::interruptible(|| sanloom_lab::import::import(&sources, &choices));
     for note in &imported.account.notes {
         output::note(&note.to_string());
     }

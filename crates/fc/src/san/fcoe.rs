@@ -137,6 +137,17 @@ pub fn virtual_rates(lab: &Lab) -> BTreeMap<u16, EthernetRate> {
     rates
 }
 
+/// Name of the rate of each link, in the order of `links`: of a virtual link, that of the Ethernet
+/// below it, see [`virtual_rates`].
+pub fn rate_names(lab: &Lab) -> Vec<String> {
+    let on_ethernet = virtual_rates(lab);
+    let name = |(number, link): (u16, &Link)| match on_ethernet.get(&number) {
+        Some(rate) => rate.name().to_owned(),
+        None => link.rate.to_string(),
+    };
+    (0..).zip(&lab.links).map(name).collect()
+}
+
 /// Ways from one Ethernet switch to all others.
 struct Widest {
     /// Slowest link on the way to each switch. `None` without a way, and for the switch itself.

@@ -35,7 +35,8 @@ pub use dark::{ethernet_links_down_at_start, infiniband_links_down_at_start};
 pub use dcb::{DcbMismatch, DcbPort, dcb_mismatches, dcb_ports};
 pub use ethernet::{EthernetInterface, IscsiPaths};
 pub use fcoe::{
-    FcoePath, ForwarderMismatch, ethernet_node, fcoe_paths, fcoe_paths_without, forwarder_mismatch, virtual_rates,
+    FcoePath, ForwarderMismatch, ethernet_node, fcoe_paths, fcoe_paths_without, forwarder_mismatch, rate_names,
+    virtual_rates,
 };
 pub use gateways::{Behind, behind, gateways, hosts_of_gateway, is_gateway, iscsi_back_end};
 pub use infiniband::{InfinibandInterface, SrpPaths, ipoib_level};

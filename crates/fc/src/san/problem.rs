@@ -171,10 +171,12 @@ problem_kinds! {
     NoMarks = "no-marks",
     /// Advice: the window of TCP is smaller than the bytes that a path holds.
     SmallWindow = "small-window",
-    /// Advice: an initiator requires digests that its target refuses, or the other way round.
+    /// An initiator requires digests that its target refuses, or the other way round.
     UnlikeDigests = "unlike-digests",
     /// Advice: two storage systems have one IP address on one Ethernet.
     DuplicateAddress = "duplicate-address",
+    /// Advice: a key of a virtual link that has no effect, because Ethernet carries its frames.
+    UnusedKey = "unused-key",
     /// Advice: a host has costs of a fabric to which it has no link.
     UnusedCost = "unused-cost",
     /// Advice: a zone has a priority, but no link has virtual channels.

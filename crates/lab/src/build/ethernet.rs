@@ -23,10 +23,12 @@ const DEFAULT_MTU: u16 = 1500;
 /// Ports of an Ethernet switch, or interfaces of a node.
 const MAX_PORTS: u16 = 4_096;
 /// Keys of a link that have no meaning on Ethernet, and the reason.
-const FIBRE_CHANNEL_KEYS: [(&str, &str); 3] = [
+const FIBRE_CHANNEL_KEYS: [(&str, &str); 5] = [
     ("credits", "an Ethernet link has no credits"),
     ("bb_sc", "an Ethernet link has no credits to recover"),
-    ("ethernet", "`ethernet` makes a link of Fibre Channel an FCoE link of `sanloom up`"),
+    ("bundle", "parallel Ethernet links share the traffic by the hash of each flow, also without it"),
+    ("ethernet", "`ethernet` makes a link of Fibre Channel one of FCoE"),
+    ("fcip", "`fcip` makes an ISL of Fibre Channel a tunnel"),
 ];
 /// Keys of a link that have a meaning on Ethernet only.
 const ETHERNET_KEYS: [&str; 3] = ["mtu", "vlans", "pause_reaction"];
@@ -156,7 +158,8 @@ pub(super) fn links<'d>(
     let mut drafts = Vec::new();
     for element in elements {
         element.require_keys(sink);
-        for (key, reason) in FIBRE_CHANNEL_KEYS.into_iter().filter(|(key, _)| element.is_given(key)) {
+        let is_given = |key: &str| element.is_given(key) || element.gives_table(key);
+        for (key, reason) in FIBRE_CHANNEL_KEYS.into_iter().filter(|(key, _)| is_given(key)) {
             sink.error(
                 CONFLICT,
                 &element.origin(key),

@@ -361,7 +361,7 @@ impl Finder<'_, '_> {
             let known = || self.index.by_name.keys().chain(on_planes()).map(String::as_str);
             let some: Vec<&str> = known().filter(|n| n.starts_with("ISL")).take(9).collect();
             let otherwise = match some.is_empty() {
-                true => "`sanloom check` lists the links of a lab".to_owned(),
+                true => "`sanloom show LAB links` lists the links of a lab".to_owned(),
                 false => format!("links are named {}", crate::overrides::few(&some)),
             };
             self.sink.error(

@@ -11,8 +11,8 @@ use crate::schema::{self, Spread};
 use crate::units;
 use crate::value::{Value, cut};
 use sanloom_fc::config::{LineRate, Link, LinkEnd, Node, Switch};
-use sanloom_fc::san::{Lab, MAX_LINKS};
-use std::collections::BTreeMap;
+use sanloom_fc::san::{Lab, MAX_LINKS, ProblemKind};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Code of ranges whose lengths do not match.
@@ -70,7 +70,7 @@ pub(super) fn build<'d>(
         }
     }
     let mut ports = Ports::new(drafts.iter().flat_map(|d| d.ends));
-    let mut isl_number = 0;
+    let (mut isl_number, mut unused) = (0, BTreeSet::new());
     let mut places = Vec::new();
     for draft in drafts {
         isl_number += usize::from(draft.is_isl);
@@ -95,6 +95,9 @@ pub(super) fn build<'d>(
         };
         let fcoe = super::fcoe::virtual_link(lab, &element, draft.ends.map(|end| end.node));
         let usual = || fcoe.map_or(LineRate::Fc16, |_| super::fcoe::line_rate(lab, draft.ends.map(|end| end.node)));
+        if fcoe.is_some() {
+            report_unused(&element, &name, &mut unused, sink);
+        }
         lab.links.push(Link {
             name,
             ends: [end(draft.ends[0].node, a), end(draft.ends[1].node, b)],
@@ -112,6 +115,23 @@ pub(super) fn build<'d>(
     ports.report(lab, nodes.map(Vec::as_slice), sink);
     grow_switches(lab);
     places
+}
+
+/// Warns about keys of a virtual link that have no effect in a simulation. Each line is named once,
+/// as for other warnings.
+fn report_unused(link: &Element<'_>, name: &str, reported: &mut BTreeSet<Origin>, sink: &mut Sink) {
+    for key in ["credits", "bb_sc", "length"].into_iter().filter(|key| link.is_given(key)) {
+        if !reported.insert(link.origin(key)) {
+            continue;
+        }
+        sink.add(Finding {
+            severity: Severity::Warning,
+            code: ProblemKind::UnusedKey.name(),
+            origin: link.origin(key),
+            reason: format!("`{key}` has no effect, because Ethernet carries the frames of `{}`", cut(name)),
+            remedy: format!("remove `{key}`; the Ethernet links below have lengths and buffers"),
+        });
+    }
 }
 
 /// Returns whether links between two nodes may form a trunk; adds a warning if they may not.

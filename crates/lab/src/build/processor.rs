@@ -85,7 +85,7 @@ pub(super) fn advise(lab: &Lab, hosts: &[Where<'_>], sink: &mut Sink) {
 }
 
 /// Costs of one fabric.
-const COSTS: [&str; 4] = ["fc_cost", "hba_processor", "tcp_cost", "srp_cost"];
+const COSTS: [&str; 5] = ["fc_cost", "hba_processor", "tcp_cost", "srp_cost", "ipoib_cost"];
 
 /// Hosts with links of each fabric.
 struct Links {
@@ -127,6 +127,7 @@ impl Links {
                 (!self.fibre_channel.contains(&host)).then_some("`HOST` has no link of Fibre Channel")
             }
             "srp_cost" => (!self.infiniband.contains(&host)).then_some("`HOST` has no link of InfiniBand"),
+            "ipoib_cost" => (!self.ipoib.contains(&host)).then_some("`HOST` has no IPoIB"),
             _ if self.ipoib.contains(&host) => None,
             _ if !self.ethernet.contains(&host) => Some("`HOST` has no link of Ethernet and no IPoIB"),
             _ => has_iscsi_hba.then_some("the iSCSI adapters of `HOST` end TCP themselves"),

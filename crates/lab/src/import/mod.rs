@@ -6,6 +6,7 @@
 //! one fabric; `zones` merges the zone databases; `write` makes the text of the lab. Every line
 //! of the inputs is used, decoration, or in a note of the [`Account`].
 
+mod choices;
 mod facts;
 mod fos;
 mod fos_commands;
@@ -26,14 +27,12 @@ mod roles;
 mod write;
 mod zones;
 
-pub use zones::ALL_FABRICS;
-
+pub use choices::Choices;
 pub use report::{Account, FileAccount, Note, NoteKind, Place};
+pub use zones::ALL_FABRICS;
 
 use facts::{At, Facts};
 use report::Ledger;
-use sanloom_wire::Wwpn;
-use std::collections::BTreeSet;
 
 /// One input.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,17 +40,6 @@ pub struct Source {
     /// Name in messages, usually that of the file.
     pub name: String,
     pub text: String,
-}
-
-/// Decisions of the user, which replace those of the importer.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Choices {
-    /// Ports that belong to storage.
-    pub storage: BTreeSet<Wwpn>,
-    /// Ports that belong to hosts.
-    pub hosts: BTreeSet<Wwpn>,
-    /// Nodes by name with all their ports.
-    pub nodes: Vec<(String, Vec<Wwpn>)>,
 }
 
 /// Result of an import.
@@ -109,6 +97,7 @@ fn merge(sources: &[Source], choices: &Choices) -> (String, Account) {
     let zones = zones::merge(&facts, &plan, notes);
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     nodes::name(&facts, &mut plan, &zones, choices, notes);
+    choices::report(&facts, &plan, choices, notes);
     let (lab, written) = write::lab(&names, &plan, &zones, notes);
     listed::report(&facts, &plan, &written, notes);
     (lab, account)

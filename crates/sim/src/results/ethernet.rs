@@ -132,7 +132,11 @@ pub(super) fn fault_text(lab: &Lab, fault: EthernetFault) -> FaultText {
         }
         EthernetFault::PauseStorm { link, end, priorities } => {
             let all: Vec<String> = (0..8).filter(|p| priorities & 1 << p != 0).map(|p: u8| p.to_string()).collect();
-            let which = if priorities == u8::MAX { "all priorities".to_owned() } else { all.join(", ") };
+            let which = if priorities == u8::MAX {
+                "all priorities".to_owned()
+            } else {
+                format!("priorit{} {}", if all.len() == 1 { "y" } else { "ies" }, all.join(", "))
+            };
             on_link(link, format!("{} pauses {which} of {}", end_name(link, end), end_name(link, 1 - end.min(1))))
         }
     }

@@ -12,7 +12,7 @@ use super::{Columns, Pending, at_ns};
 use crate::net::{FrameRef, Observed, ObservedKind};
 use crate::results::Names;
 use crate::world::World;
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, rate_names};
 use sanloom_wire::Header;
 use std::fmt::Write;
 
@@ -66,7 +66,7 @@ impl Timeline {
         let is_virtual = config.is_some_and(|link| link.fcoe.is_some());
         let columns = Columns::new(ends);
         if let Some(config) = config {
-            columns.title(out, &config.name, &config.rate.to_string());
+            columns.title(out, &config.name, &rate_names(lab)[usize::from(link)]);
             let then = "then what, S_ID, D_ID, OX_ID, length";
             let then = match &of_loop {
                 Some(of_loop) => of_loop.header(out, then),

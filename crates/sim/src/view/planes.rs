@@ -10,7 +10,7 @@ use sanloom_api::view::{
     InfinibandPortRow, InfinibandSwitchRow, InfinibandView, LinkRow, LinksView, Plane, PlaneWhich, Table,
 };
 use sanloom_fc::config::{InfinibandEnd, InfinibandNode};
-use sanloom_fc::san::{Lab, forwarder_mismatch, infiniband_adapter_guid, infiniband_switch_guid};
+use sanloom_fc::san::{Lab, forwarder_mismatch, infiniband_adapter_guid, infiniband_switch_guid, rate_names};
 use sanloom_transport::tcp::Connection;
 use std::array::from_fn;
 use std::collections::BTreeMap;
@@ -28,12 +28,12 @@ pub(super) fn table(world: &World, which: PlaneWhich) -> Table {
 
 fn links(world: &World) -> LinksView {
     let (lab, net) = (&world.lab, &world.net);
-    let names = crate::results::Names::new(lab);
+    let (names, rates) = (crate::results::Names::new(lab), rate_names(lab));
     let fibre_channel = (0..).zip(&lab.links).map(|(number, link)| LinkRow {
         link: link.name.clone(),
         plane: if link.fcoe.is_some() { Plane::Virtual } else { Plane::FibreChannel },
         ends: link.ends.map(|end| names.port(&end)),
-        rate: link.rate.to_string(),
+        rate: rates[usize::from(number)].clone(),
         up: net.fc.link_is_up(number),
         reason: forwarder_mismatch(lab, link).map_or(String::new(), |mismatch| format!("the {mismatch}")),
     });

@@ -58,7 +58,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         dark,
         isolated: isolated(&node.machine, end.port),
         blocked: blocked(&node.machine, end.port),
-        rate: link.rate.to_string(),
+        rate: shown.rate(number as usize).to_owned(),
         link: link.name.clone(),
         attached: shown.port(&link.ends[1 - side as usize]),
         logins: node.machine.logins().filter(|(_, port)| *port == end.port).count() as u32,

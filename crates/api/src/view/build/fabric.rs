@@ -78,7 +78,7 @@ fn isls(shown: &Shown<'_>, seen: &SwitchSeen<'_>) -> Vec<IslEnd> {
     let known: BTreeMap<u16, &IslStatus> =
         statuses.iter().flat_map(|isl| isl.members.iter().map(move |port| (*port, isl))).collect();
     let mut ends = Vec::new();
-    for link in &shown.lab.links {
+    for (number, link) in shown.lab.links.iter().enumerate() {
         let both_switches = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
         for (end, other) in [(0, 1), (1, 0)].map(|(a, b)| (&link.ends[a], &link.ends[b])) {
             if !both_switches || end.node != Node::Switch(seen.number) {
@@ -95,7 +95,7 @@ fn isls(shown: &Shown<'_>, seen: &SwitchSeen<'_>) -> Vec<IslEnd> {
                 neighbour: shown.port(other),
                 state: state.to_owned(),
                 reason,
-                rate: link.rate.to_string(),
+                rate: shown.rate(number).to_owned(),
                 cost: known.get(&end.port).map_or(0, |isl| isl.cost),
                 bundle: link.bundle.map(|bundle| bundle.to_string()),
             };

@@ -14,10 +14,11 @@ use super::Table;
 use sanloom_fc::config::{LinkEnd, Node};
 use sanloom_fc::fabric::Fib;
 use sanloom_fc::fabric_switch::{FabricSwitch, IslState};
-use sanloom_fc::san::Lab;
+use sanloom_fc::san::{Lab, rate_names};
 use sanloom_scsi::time::Instant;
 use sanloom_wire::Wwpn;
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A table of `sanloom show`.
@@ -97,6 +98,8 @@ pub struct Shown<'s> {
     pub on: Option<u16>,
     /// Ports that an operator has disabled: index of the switch in the lab, and number.
     pub disabled: BTreeSet<(u16, u16)>,
+    /// Name of the rate of each link, see [`rate_names`].
+    rates: OnceCell<Vec<String>>,
     /// Converts a time to seconds since the start of the workloads or of the instance.
     pub since_start_s: Box<dyn Fn(Instant) -> f64 + 's>,
 }
@@ -111,7 +114,14 @@ impl<'s> Shown<'s> {
         since_start_s: impl Fn(Instant) -> f64 + 's,
     ) -> Shown<'s> {
         let since_start_s = Box::new(since_start_s);
-        Shown { lab, seen, owners: owners(lab), on, disabled: BTreeSet::new(), since_start_s }
+        let rates = OnceCell::new();
+        Shown { lab, seen, owners: owners(lab), on, disabled: BTreeSet::new(), rates, since_start_s }
+    }
+
+    /// Name of the rate of a link, by index in the lab; of a virtual link, that of the Ethernet
+    /// below it.
+    pub fn rate(&self, link: usize) -> &str {
+        &self.rates.get_or_init(|| rate_names(self.lab))[link]
     }
 
     /// Builds a table. Returns `None` for the tables of ports, nodes and events, which the driver

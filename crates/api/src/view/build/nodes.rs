@@ -86,7 +86,7 @@ impl Shown<'_> {
             attachment,
             attached: neighbour.map(|end| self.port(&end)),
             link: link.map(|link| link.name.clone()),
-            rate: link.map(|link| link.rate.to_string()),
+            rate: port.link.map(|(number, _)| self.rate(number).to_owned()),
             light: state.light.filter(|_| link.is_some()),
             port_id: (state.port_id != FcId::ZERO).then(|| state.port_id.to_string()),
             al_pa: state.al_pa.map(|al_pa| format!("{al_pa:02x}")),

@@ -239,6 +239,24 @@ fn zones_of_several_virtual_fabrics_need_a_choice() {
     let ran = bench.run("export zones lab.toml --format fos --fid 2");
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("z2") && !ran.stdout.contains("z1"), "{}", ran.stdout);
+    for absent in ["--format fos --fid 3", "--format nxos --vsan 3"] {
+        let ran = bench.run(&format!("export zones lab.toml {absent}"));
+        assert!(ran.code == 2 && ran.stdout.is_empty(), "{absent}: {}", ran.stdout);
+        assert!(
+            ran.stderr.contains("the lab has no virtual fabric 3") && ran.stderr.contains(": 1, 2"),
+            "{}",
+            ran.stderr
+        );
+    }
     assert_eq!(bench.run("export zones lab.toml --format nxos --fid 2").code, 2);
     assert_eq!(bench.run("export zones lab.toml --format fos --vsan 2").code, 2);
+}
+
+#[test]
+fn a_port_that_is_chosen_for_both_roles_is_refused() {
+    let bench = bench("import-choices");
+    let port = "10:00:00:10:9b:1c:01:01";
+    let ran = bench.run(&format!("import fos_session.txt --host {port} --storage {port}"));
+    assert!(ran.code == 2 && ran.stdout.is_empty(), "{}", ran.stdout);
+    assert!(ran.stderr.contains(&format!("{port} is chosen for a host and for storage")), "{}", ran.stderr);
 }

@@ -16,8 +16,8 @@ const SMALL_DATA_BYTES: u64 = 24;
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let full_bytes = FULL_DATA_BYTES + AROUND_BYTES;
     let smallest = lab.workloads.iter().map(|workload| (mean_frame_bytes(workload), workload)).min_by_key(|(b, _)| *b);
-    // On a loop, credits last for a circuit only.
-    let is_meant = |(_, link): &(usize, &Link)| link.loop_end().is_none();
+    // On a loop, credits last for a circuit only. A virtual link has none.
+    let is_meant = |(_, link): &(usize, &Link)| link.loop_end().is_none() && link.fcoe.is_none();
     for (index, link) in lab.links.iter().enumerate().filter(is_meant) {
         let needed_by = |bytes| {
             let for_data = needed(link, bytes);

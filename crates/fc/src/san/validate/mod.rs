@@ -2,6 +2,7 @@
 
 mod adapters;
 mod credits;
+mod digests;
 mod distance;
 mod ethernet;
 mod ethernet_advice;
@@ -68,6 +69,7 @@ impl Lab {
         virtual_disks::validate(self, &mut problems);
         if valid {
             reach::validate(self, &mut problems);
+            digests::validate(self, &mut problems);
         }
         problems.list
     }

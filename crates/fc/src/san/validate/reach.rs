@@ -9,7 +9,7 @@ use super::gateways::check_gateways;
 use super::obstacles::Obstacle;
 use crate::config::{InfinibandNode, Node, Target, Workload};
 use crate::san::masks::{Masks, is_hidden_over_srp};
-use crate::san::{IpPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths};
+use crate::san::{IpPaths, Lab, PermittedPairs, Place, ProblemKind, Section, SrpPaths, ethernet_node};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of hosts or storage systems named in one sentence.
@@ -143,14 +143,45 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
             "remove both from `private` of the loop, or add both to it and link both to the loop, or drop the target",
         );
     }
+    let apart = on_other_networks(lab, &unlinked);
     if let Some(pairs) = pairs(lab, unlinked, "from", "to") {
-        problems.add(
-            ProblemKind::Unreachable,
-            place,
-            format!("workload `{name}`: no path of links leads {pairs}"),
-            "link both to switches that are joined by ISLs, or drop the target",
-        );
+        let remedy =
+            apart.unwrap_or_else(|| "link both to switches that are joined by ISLs, or drop the target".to_owned());
+        let reason = format!("workload `{name}`: no path of links leads {pairs}");
+        problems.add(ProblemKind::Unreachable, place, reason, remedy);
     }
+}
+
+/// Returns the remedy if a host and its storage have no kind of network in common.
+fn on_other_networks(lab: &Lab, unlinked: &BTreeMap<BTreeSet<u16>, Vec<u16>>) -> Option<String> {
+    let (storage, hosts) = unlinked.first_key_value()?;
+    let ends = [Node::Host(*hosts.first()?), Node::Storage(*storage.first()?)];
+    let [near, far] = ends.map(|node| networks(lab, node));
+    if near.is_empty() || far.is_empty() || near.iter().any(|network| far.contains(network)) {
+        return None;
+    }
+    let [host, storage] = ends.map(|node| node_name(lab, node));
+    let [near, far] = [near, far].map(|networks| networks.join(" and "));
+    Some(format!(
+        "`{host}` has links of {near} and `{storage}` of {far}: link both to one network, add a virtual link of FCoE \
+         (a link with `ethernet`) between Ethernet and Fibre Channel, or put a gateway between both"
+    ))
+}
+
+/// Kinds of networks of a node.
+fn networks(lab: &Lab, node: Node) -> Vec<&'static str> {
+    let on_ethernet = ethernet_node(node);
+    let on_infiniband = match node {
+        Node::Host(host) => Some(InfinibandNode::Host(host)),
+        Node::Storage(storage) => Some(InfinibandNode::Storage(storage)),
+        Node::Switch(_) | Node::Loop(_) => None,
+    };
+    let fibre_channel = || lab.links.iter().any(|link| link.ends.iter().any(|end| end.node == node));
+    let ethernet = || lab.ethernet_links.iter().any(|link| link.ends.iter().any(|end| Some(end.node) == on_ethernet));
+    let infiniband =
+        || lab.infiniband.links.iter().any(|link| link.ends.iter().any(|end| Some(end.node) == on_infiniband));
+    let all = [("Fibre Channel", fibre_channel()), ("Ethernet", ethernet()), ("InfiniBand", infiniband())];
+    all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
 }
 
 /// Returns whether a host or a storage system has a private port on a loop with an FL_Port.

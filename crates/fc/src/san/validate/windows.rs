@@ -3,7 +3,7 @@
 
 use super::Problems;
 use super::distance::{Distance, Line};
-use crate::config::{FRAME_OVERHEAD_BYTES, MediumKind, PACKET_OVERHEAD_BYTES, Picos, Tcp};
+use crate::config::{FRAME_OVERHEAD_BYTES, Load, MediumKind, PACKET_OVERHEAD_BYTES, Picos, Tcp, Workload};
 use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, lun_of_back_end};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,12 +17,15 @@ struct Sessions<'l> {
     names: [&'l str; 2],
     tcp: [&'l Tcp; 2],
     count: u64,
+    /// Whether data move from the initiator to the target, and from the target to the initiator.
+    moves: [bool; 2],
 }
 
 /// Windows that are smaller than the bytes that a path holds.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let mut reported = 0;
     let mut ways = Ways::new(lab);
+    let moves: Vec<Moves> = lab.workloads.iter().map(Moves::of).collect();
     IpPaths::for_each_pair(lab, |paths, host, storage, of_pair| {
         let (Some(target), Some(way)) = (lab.live.iscsi.get(&storage), of_pair.first()) else { return true };
         let [near, far] = way.ends;
@@ -43,11 +46,36 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
             names: [&config.name, &lab.storage[usize::from(storage)].name],
             tcp: [&config.iscsi.tcp, &target.tcp],
             count: u64::from(config.iscsi.sessions),
+            moves: Moves::between(&moves, host, storage),
         };
         reported += usize::from(distance.is_some_and(|distance| check(&sessions, &distance, problems)));
         reported < MAX_WINDOWS
     });
     back_ends(lab, &mut ways, MAX_WINDOWS.saturating_sub(reported), problems);
+}
+
+/// Hosts and storage systems of a workload, and whether it moves data to the storage, and from it.
+struct Moves {
+    hosts: BTreeSet<u16>,
+    targets: BTreeSet<u16>,
+    moves: [bool; 2],
+}
+
+impl Moves {
+    fn of(workload: &Workload) -> Moves {
+        let is_trace = matches!(workload.load, Load::Trace(_));
+        Moves {
+            hosts: workload.hosts.iter().copied().collect(),
+            targets: workload.targets.iter().map(|target| target.storage).collect(),
+            moves: [workload.read_share < 1.0, workload.read_share > 0.0].map(|moves| moves || is_trace),
+        }
+    }
+
+    /// Returns whether any workload moves data from this host to this storage system, and back.
+    fn between(all: &[Moves], host: u16, storage: u16) -> [bool; 2] {
+        let own = all.iter().filter(|moves| moves.hosts.contains(&host) && moves.targets.contains(&storage));
+        own.fold([false; 2], |sum, own| [sum[0] || own.moves[0], sum[1] || own.moves[1]])
+    }
 }
 
 /// Sessions of storage systems with virtual disks with their back ends. Each pair is named once, at
@@ -74,6 +102,7 @@ fn back_ends(lab: &Lab, ways: &mut Ways<'_>, limit: usize, problems: &mut Proble
                 names: [switch, storage].map(|node| lab.storage[usize::from(node)].name.as_str()),
                 tcp: [&near.tcp, &far.tcp],
                 count: 1,
+                moves: [true; 2],
             };
             reported += usize::from(check(&sessions, &distance, problems));
         }
@@ -93,10 +122,12 @@ fn part(ways: &mut Ways<'_>, paths: &IpPaths<'_>, ends: [u16; 2]) -> Option<Dist
 fn check(sessions: &Sessions<'_>, distance: &Distance, problems: &mut Problems) -> bool {
     let [own_tcp, far_tcp] = sessions.tcp;
     let count = sessions.count;
-    // Both directions have the same rate, so the smaller values are reported.
-    let window = own_tcp.largest_window_bytes().min(far_tcp.largest_window_bytes());
-    let buffer = own_tcp.largest_send_buffer_bytes().min(far_tcp.largest_send_buffer_bytes());
-    let [window, buffer] = [window, buffer].map(u64::from);
+    // The receiver has the window, the sender the buffer. Both directions have the same rate, so the
+    // smaller values are reported.
+    let directions = [(own_tcp, far_tcp), (far_tcp, own_tcp)].into_iter().zip(sessions.moves);
+    let used = || directions.clone().filter(|(_, moves)| *moves).map(|(direction, _)| direction);
+    let Some(window) = used().map(|(_, to)| u64::from(to.largest_window_bytes())).min() else { return false };
+    let Some(buffer) = used().map(|(from, _)| u64::from(from.largest_send_buffer_bytes())).min() else { return false };
     let short_of = |bytes: u64, needed: u64| bytes * count < needed;
     let (what, key, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
         ("window", "iscsi.tcp.window", window)

@@ -4,6 +4,7 @@
 //! place, such as those of a range of hosts, share one warning that names them all.
 
 mod design;
+mod planes;
 mod ratios;
 mod zones;
 
@@ -100,6 +101,7 @@ pub(super) fn all(lab: &Lab, network: &Network, classes: &Classes, report: &Repo
     design::same_switch(&mut design);
     ratios::slow_ports(&mut design);
     ratios::fan_in(&mut design);
+    planes::fan_in(&mut design);
     ratios::isls(&mut design);
     design.found
 }

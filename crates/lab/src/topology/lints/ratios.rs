@@ -1,10 +1,9 @@
 //! Lints about rates: slow ports, fan-in, oversubscribed ISLs.
 
 use super::zones::node;
-use super::{Design, FAN_IN, ISL_RATIO, SLOW_PORT, SUBJECTS};
+use super::{Design, FAN_IN, ISL_RATIO, Limits, SLOW_PORT, SUBJECTS};
 use crate::topology::verdict::decimals;
-use sanloom_fc::config::LineRate;
-use sanloom_fc::san::{AttachedPort, Place, Section};
+use sanloom_fc::san::{AttachedPort, Place, Section, rate_names};
 use std::collections::BTreeMap;
 
 /// Rates of two generations are not exact multiples of each other.
@@ -12,37 +11,35 @@ const TOLERANCE: f64 = 1.02;
 
 /// Host ports and storage ports whose fastest partner is much faster.
 pub(super) fn slow_ports(design: &mut Design<'_>) {
-    let (lab, permitted) = (design.lab, &design.network.permitted);
-    let rate = |port: &AttachedPort| lab.links[port.link].rate;
-    let faster = |a: LineRate, b: LineRate| if b.bytes_per_s() > a.bytes_per_s() { b } else { a };
-    let fastest = |list: &mut dyn Iterator<Item = LineRate>| list.reduce(faster);
+    let (permitted, bytes_per_s) = (&design.network.permitted, &design.network.bytes_per_s);
+    let rate = |port: &AttachedPort| (bytes_per_s[port.link], port.link);
     // By set of partners, so that equal hosts cost nothing.
-    let of_set: Vec<Option<LineRate>> = (permitted.sets().iter())
-        .map(|set| fastest(&mut set.iter().map(|port| rate(&permitted.storage[*port as usize]))))
+    let of_set: Vec<Option<(u64, usize)>> = (permitted.sets().iter())
+        .map(|set| set.iter().map(|port| rate(&permitted.storage[*port as usize])).max())
         .collect();
-    let mut of_host_set: BTreeMap<u32, LineRate> = BTreeMap::new();
+    let mut of_host_set: BTreeMap<u32, (u64, usize)> = BTreeMap::new();
     for (index, port) in permitted.hosts.iter().enumerate() {
         let entry = of_host_set.entry(permitted.set_of(index)).or_insert_with(|| rate(port));
-        *entry = faster(*entry, rate(port));
+        *entry = rate(port).max(*entry);
     }
-    let mut of_storage: Vec<Option<LineRate>> = vec![None; permitted.storage.len()];
+    let mut of_storage: Vec<Option<(u64, usize)>> = vec![None; permitted.storage.len()];
     for (set, best) in &of_host_set {
         for port in &permitted.sets()[*set as usize] {
             let entry = &mut of_storage[*port as usize];
-            *entry = Some(entry.map_or(*best, |known| faster(known, *best)));
+            *entry = (*entry).max(Some(*best));
         }
     }
     let hosts = permitted.hosts.iter().enumerate().filter(|(_, port)| !port.is_virtual);
     let hosts = hosts.map(|(index, port)| (port, of_set[permitted.set_of(index) as usize], "storage", "reads"));
     let storage = permitted.storage.iter().zip(of_storage).map(|(port, best)| (port, best, "hosts", "writes"));
-    let mut found = Vec::new();
+    let (mut found, rates) = (Vec::new(), rate_names(design.lab));
     for (port, best, partners, requests) in hosts.chain(storage) {
-        let own = rate(port);
-        let Some(best) = best else { continue };
-        let ratio = best.bytes_per_s() as f64 / own.bytes_per_s() as f64;
+        let Some((fastest, of)) = best else { continue };
+        let ratio = fastest as f64 / bytes_per_s[port.link] as f64;
         if ratio * TOLERANCE < design.limits.slow_port {
             continue;
         }
+        let (own, best) = (&rates[port.link], &rates[of]);
         let reason = format!(
             "{SUBJECTS} at {own} is much slower than its {partners} at {best}: large {requests} fill the buffers on the way and \
              slow others down"
@@ -102,25 +99,30 @@ pub(super) fn fan_in(design: &mut Design<'_>) {
         let port = &permitted.storage[index];
         let (place, _) = node(lab, port.node);
         let ratio = hundredths as f64 / 100.0;
-        let limits = design.limits;
-        let bandwidth = || {
-            let (ratio, limit) = (decimals(ratio), decimals(limits.fan_in));
-            format!("host ports have {ratio} times the bandwidth of {SUBJECTS}, the limit is {limit}")
-        };
-        let ports = || format!("{count} host ports use {SUBJECTS}, the limit is {}", limits.host_ports);
-        let (reason, keys) = match (ratio > limits.fan_in, count > limits.host_ports) {
-            (true, true) => (format!("{}; {}", bandwidth(), ports()), "`fan_in` and `host_ports`"),
-            (true, false) => (bandwidth(), "`fan_in`"),
-            (false, true) => (ports(), "`host_ports`"),
-            (false, false) => continue,
-        };
-        let remedy =
-            format!("use more or faster storage ports, spread the hosts over them, or raise {keys} in [check]");
+        let Some((reason, remedy)) = overload(design.limits, ratio, count) else { continue };
         found.push((place, name(design, port), reason, remedy));
     }
     for (place, name, reason, remedy) in found {
         design.add(FAN_IN, place, name, reason, &remedy);
     }
+}
+
+/// Returns the reason and the remedy if host ports have more than the permitted multiple of the
+/// bandwidth of a storage port, or if there are more of them than the limit.
+pub(super) fn overload(limits: Limits, ratio: f64, count: u64) -> Option<(String, String)> {
+    let bandwidth = || {
+        let (ratio, limit) = (decimals(ratio), decimals(limits.fan_in));
+        format!("host ports have {ratio} times the bandwidth of {SUBJECTS}, the limit is {limit}")
+    };
+    let ports = || format!("{count} host ports use {SUBJECTS}, the limit is {}", limits.host_ports);
+    let (reason, keys) = match (ratio > limits.fan_in, count > limits.host_ports) {
+        (true, true) => (format!("{}; {}", bandwidth(), ports()), "`fan_in` and `host_ports`"),
+        (true, false) => (bandwidth(), "`fan_in`"),
+        (false, true) => (ports(), "`host_ports`"),
+        (false, false) => return None,
+    };
+    let remedy = format!("use more or faster storage ports, spread the hosts over them, or raise {keys} in [check]");
+    Some((reason, remedy))
 }
 
 /// Groups of ISLs, and of links between switches of Ethernet or InfiniBand, that are oversubscribed

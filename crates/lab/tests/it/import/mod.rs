@@ -1,5 +1,6 @@
 //! Import of switch configurations: shapes of real outputs, with names and numbers of our own.
 
+mod choices;
 mod details;
 mod fabrics;
 mod foreign;

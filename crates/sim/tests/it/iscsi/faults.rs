@@ -142,7 +142,7 @@ fn a_pause_storm_stops_the_link_partner() {
     let paused = link.backward.paused_s.get("3").copied().unwrap_or(0.0);
     assert!((1.99..2.01).contains(&paused), "{paused}");
     assert!(!link.backward.paused_s.contains_key("2") && (119..=122).contains(&link.forward.pauses), "{link:?}");
-    assert_eq!(results.faults[0].what, "server:eth0 pauses 3 of tor1:0");
+    assert_eq!(results.faults[0].what, "server:eth0 pauses priority 3 of tor1:0");
 }
 
 /// The connections of the storage system are lost with its power; hosts log in again when it is
