@@ -75,6 +75,9 @@ kinds! {
     /// The effective configuration has changed. Only the switch at which a user has committed the
     /// change audits it.
     ZonesChanged => "ZONE-1022", Info, false;
+    /// The definitions of zones have changed, and the effective configuration has not. Audited as
+    /// `ZonesChanged`.
+    ZonesSaved => "ZONE-1024", Info, false;
     /// A change of the zones has failed, and has changed nothing.
     ZonesFailed => "ZONE-1001", Warning, true;
     /// A user has enabled a switch.
@@ -204,17 +207,21 @@ impl EventLog {
             Output::Fib(FibDelta::PortMode { port, mode }) => self.port_mode(at, (number, *port), *mode),
             Output::Fib(FibDelta::OwnId { port, id }) => self.login(at, (number, *port), *id, machine),
             Output::Fib(FibDelta::RemoveId { id }) => self.logout(at, number, *id),
-            Output::Zones(database) => self.zones(at, number, database),
+            Output::Zones { database, effective } => self.zones(at, number, database, *effective),
             Output::Event(event) => self.event(at, number, event),
             Output::Send { .. } | Output::Fib(_) | Output::Persist { .. } => {}
         }
     }
 
     /// Records a change of the zones at a switch. The change of a user there is audited.
-    fn zones(&mut self, at: Instant, switch: u16, database: &ZoneDatabase) {
+    /// `effective`: the enforced zoning has changed, not only the definitions.
+    fn zones(&mut self, at: Instant, switch: u16, database: &ZoneDatabase, effective: bool) {
         let name = database.effective.as_ref().map_or("none", |effective| &effective.name);
-        let text = format!("The effective configuration has changed to {name}.");
-        self.add(at, Kind::ZonesChanged, New { switch: Some(switch), text, ..New::default() });
+        let (kind, text) = match effective {
+            true => (Kind::ZonesChanged, format!("The effective configuration has changed to {name}.")),
+            false => (Kind::ZonesSaved, "The defined configuration was saved.".to_owned()),
+        };
+        self.add(at, kind, New { switch: Some(switch), text, ..New::default() });
         let mut own = None;
         let checksum = self.zone_changes.range((switch, 0)..=(switch, u32::MAX)).next().map(|_| database.checksum());
         for pending in self.zone_changes.range_mut((switch, 0)..=(switch, u32::MAX)).map(|(_, pending)| pending) {
@@ -466,7 +473,8 @@ mod tests {
             let effective = EffectiveZones { name: name.to_owned(), zones: Vec::new() };
             ZoneDatabase { effective: Some(effective.into()), ..ZoneDatabase::default() }
         };
-        let changed = |log: &mut EventLog, switch, database: &ZoneDatabase| log.zones(Instant::ZERO, switch, database);
+        let changed =
+            |log: &mut EventLog, switch, database: &ZoneDatabase| log.zones(Instant::ZERO, switch, database, true);
         let jane = || Some(RequestUser { user: "jane".to_owned(), interface: "REST".to_owned() });
         let done = |log: &mut EventLog, switch, tag, result| {
             log.event(Instant::ZERO, switch, &Event::ZonesChanged { tag, result });
@@ -500,6 +508,29 @@ mod tests {
         assert_eq!(seen, expected.each_ref().map(|(switch, user, audit, text)| (*switch, *user, *audit, &**text)));
         assert!(seen[4].3.starts_with("A change of the zones has failed: "), "{}", seen[4].3);
         assert!(log.zone_changes.is_empty());
+    }
+
+    #[test]
+    fn a_save_of_definitions_is_another_event_than_a_change_of_the_effective_configuration() {
+        let mut log = EventLog::default();
+        let database = ZoneDatabase::default();
+        let jane = RequestUser { user: "jane".to_owned(), interface: "REST".to_owned() };
+        log.zone_change(0, 7, database.checksum(), Some(jane));
+        log.zones(Instant::ZERO, 0, &database, false);
+        log.event(Instant::ZERO, 0, &Event::ZonesChanged { tag: 7, result: Ok(()) });
+        log.zones(Instant::ZERO, 1, &database, false);
+        log.zones(Instant::ZERO, 1, &database, true);
+        let seen: Vec<_> =
+            rows(&log, 0, None).events.into_iter().map(|row| (row.id, row.user, row.audit, row.text)).collect();
+        let expected = [
+            ("ZONE-1024", "jane", true, "The defined configuration was saved via REST."),
+            ("ZONE-1024", "", false, "The defined configuration was saved."),
+            ("ZONE-1022", "", false, "The effective configuration has changed to none."),
+        ];
+        assert_eq!(
+            seen,
+            expected.map(|(id, user, audit, text)| (id.to_owned(), user.to_owned(), audit, text.to_owned()))
+        );
     }
 
     #[test]

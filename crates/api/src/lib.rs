@@ -7,6 +7,7 @@
 //! - [`zoning`]: answers to questions about zones, and [`zone_database`]: the database that they
 //!   refer to.
 //! - [`control`]: requests to a running instance and its replies.
+//! - [`accept`]: the type of an answer that a client prefers.
 //! - [`event_log`]: the events of an instance.
 //! - [`graph`]: the drawing of a lab, with positions.
 //! - [`metrics`]: formats of metrics.
@@ -18,6 +19,7 @@
 #[macro_use]
 mod variants;
 
+pub mod accept;
 pub mod apply;
 pub mod control;
 pub mod event_log;

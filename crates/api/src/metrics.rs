@@ -3,6 +3,7 @@
 //! An instance writes its metrics in the text format of OpenMetrics 1.0. Older programs read the
 //! text format of Prometheus 0.0.4.
 
+use crate::accept::quality;
 use std::collections::BTreeSet;
 
 /// A text format of metrics.
@@ -15,16 +16,15 @@ pub enum Format {
 }
 
 impl Format {
-    /// Format for a client with this `Accept` header: OpenMetrics if the client names it.
+    /// Format for a client with this `Accept` header: OpenMetrics if the client names it, and does
+    /// not prefer the older format.
     pub fn accepted(accept: &str) -> Format {
-        let names = |part: &str| {
-            let mut parameters = part.split(';').map(str::trim);
-            let is_type =
-                parameters.next().is_some_and(|name| name.eq_ignore_ascii_case("application/openmetrics-text"));
-            let refused = parameters.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
-            is_type && !refused
-        };
-        if accept.split(',').any(names) { Format::OpenMetrics } else { Format::Prometheus }
+        let open = quality(accept, &["application/openmetrics-text"]);
+        let plain = quality(accept, &["text/plain"]);
+        match open.is_named && open.thousandths > 0 && open.thousandths >= plain.thousandths {
+            true => Format::OpenMetrics,
+            false => Format::Prometheus,
+        }
     }
 
     /// Value of the header `Content-Type`.
@@ -123,8 +123,18 @@ mod tests {
     #[test]
     fn a_client_gets_openmetrics_only_if_it_names_it() {
         let scraper = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
-        assert_eq!(Format::accepted(scraper), Format::OpenMetrics);
-        for other in ["", "*/*", "text/plain", "application/openmetrics-text;q=0, text/plain"] {
+        for open in [scraper, "application/openmetrics-text", "application/openmetrics-text;q=0.5, */*;q=0.5"] {
+            assert_eq!(Format::accepted(open), Format::OpenMetrics, "{open}");
+        }
+        for other in [
+            "",
+            "*/*",
+            "application/*",
+            "text/plain",
+            "application/openmetrics-text;q=0, text/plain",
+            "application/openmetrics-text;q=0.1,text/plain",
+            "application/openmetrics-text;q=0.1,*/*",
+        ] {
             assert_eq!(Format::accepted(other), Format::Prometheus, "{other}");
         }
     }

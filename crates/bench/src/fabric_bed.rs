@@ -226,7 +226,7 @@ impl FabricBed {
                     }
                     self.leave(number, port, frame);
                 }
-                Output::Event(_) | Output::Persist { .. } | Output::Zones(_) => {}
+                Output::Event(_) | Output::Persist { .. } | Output::Zones { .. } => {}
             }
         }
         let node = &mut self.nodes[number];

@@ -197,6 +197,8 @@ impl ZoneChanges {
         let by = caller.user().or(by);
         let outcome = match action {
             ZoneAction::Show => Ok(caller.shown(fabric, number)),
+            // Nothing to keep, so nobody is locked out.
+            ZoneAction::Edit { edits } if edits.is_empty() => Ok(status(fabric, number, caller.now)),
             ZoneAction::Edit { edits } => edit(fabric, number, &edits, true).map(|transaction| {
                 caller.keep(fabric.zones_mut(number), transaction);
                 status(fabric, number, caller.now)

@@ -146,7 +146,12 @@ pub enum Output {
     },
     /// Store the new zone database before processing later outputs, because these report it to
     /// other switches.
-    Zones(ZoneDatabase),
+    Zones {
+        /// The new database.
+        database: ZoneDatabase,
+        /// True if the enforced zoning changes as well: the effective zones or the default zone.
+        effective: bool,
+    },
     /// Report the event to the administrator.
     Event(Event),
 }

@@ -195,7 +195,7 @@ impl Trial {
             match output {
                 Output::Fib(delta) => self.nodes[node].fib.apply(&delta),
                 Output::Send { port, frame } => self.leave(node, port, frame),
-                Output::Event(_) | Output::Persist { .. } | Output::Zones(_) => {}
+                Output::Event(_) | Output::Persist { .. } | Output::Zones { .. } => {}
             }
         }
         match self.nodes[node].machine.poll_timeout() {

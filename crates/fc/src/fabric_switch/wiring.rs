@@ -110,7 +110,7 @@ impl FabricSwitch {
                 server::Output::Send(send) => self.send(now, Owner::Zones, send),
                 server::Output::Changed { zones, effective } => {
                     let database = zones.database();
-                    self.out.push(Output::Zones(database.clone()));
+                    self.out.push(Output::Zones { database: database.clone(), effective });
                     self.services.handle(now, switch::Input::ZoneDatabase(Some(database.clone())));
                     self.names.handle(now, names::Input::Zones(zones.clone()));
                     if effective {

@@ -8,10 +8,12 @@ use super::problem::ZoneProblem;
 use crate::config::ZoneDefault;
 use crate::config::ZoneLimits;
 use crate::fabric::PortIdentity;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Single edit of a database.
+/// Single edit of a database. Members that a list of an edit repeats are stored once; only
+/// [`ReplaceAll`](ZoneEdit::ReplaceAll) keeps them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ZoneEdit {
     /// Creates an alias.
@@ -295,13 +297,14 @@ impl DefinedZones {
     fn apply(&mut self, edit: ZoneEdit) {
         match edit {
             ZoneEdit::CreateAlias { name, members } | ZoneEdit::ReplaceAlias { name, members } => {
-                self.aliases.insert(name, members);
+                self.aliases.insert(name, once(members));
             }
             ZoneEdit::CreateZone { name, zone } | ZoneEdit::ReplaceZone { name, zone } => {
+                let zone = ZoneDefinition { members: once(zone.members), principals: once(zone.principals) };
                 self.zones.insert(name, zone);
             }
             ZoneEdit::CreateConfig { name, zones } | ZoneEdit::ReplaceConfig { name, zones } => {
-                self.configs.insert(name, zones);
+                self.configs.insert(name, once(zones));
             }
             ZoneEdit::Delete { kind, name } => self.delete(kind, &name),
             ZoneEdit::Expunge { kind, name } => {
@@ -375,6 +378,13 @@ impl DefinedZones {
             }
         }
     }
+}
+
+/// Removes items that stand earlier in the list.
+fn once<T: Ord + Clone>(mut list: Vec<T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    list.retain(|item| seen.insert(item.clone()));
+    list
 }
 
 fn add<T: PartialEq>(list: &mut Vec<T>, more: Vec<T>) {

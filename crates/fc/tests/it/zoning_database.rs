@@ -48,6 +48,44 @@ fn aliases_are_resolved_when_a_configuration_is_enabled_and_not_later() {
 }
 
 #[test]
+fn a_member_that_an_edit_names_twice_is_stored_once() {
+    let mut store = ZoneStore::new(ZoneDatabase::default(), ZoneLimits::default());
+    let mut change = store.begin();
+    let twice = || vec![named(2), named(1), named(2)];
+    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let refs = |members: Vec<ZoneMember>| members.into_iter().map(MemberRef::Member).collect::<Vec<_>>();
+    let zone = || ZoneDefinition { members: refs(twice()), principals: refs(vec![named(9), named(9)]) };
+    let once = ZoneDefinition { members: refs(vec![named(2), named(1)]), principals: refs(vec![named(9)]) };
+    for name in ["new", "added", "replaced"] {
+        let at_first = name == "new";
+        let (alias, config) = (format!("a_{name}"), format!("c_{name}"));
+        let members = if at_first { twice() } else { vec![] };
+        change.apply(ZoneEdit::CreateAlias { name: alias, members }).unwrap();
+        let zone = if at_first { zone() } else { ZoneDefinition::default() };
+        change.apply(ZoneEdit::CreateZone { name: name.into(), zone }).unwrap();
+        let zones = if at_first { list(&["new", "added", "new"]) } else { vec![] };
+        change.apply(ZoneEdit::CreateConfig { name: config, zones }).unwrap();
+    }
+    let zones = list(&["new", "added", "new"]);
+    for edit in [
+        ZoneEdit::AddToAlias { name: "a_added".into(), members: twice() },
+        ZoneEdit::AddToZone { name: "added".into(), zone: zone() },
+        ZoneEdit::AddToConfig { name: "c_added".into(), zones: zones.clone() },
+        ZoneEdit::ReplaceAlias { name: "a_replaced".into(), members: twice() },
+        ZoneEdit::ReplaceZone { name: "replaced".into(), zone: zone() },
+        ZoneEdit::ReplaceConfig { name: "c_replaced".into(), zones },
+    ] {
+        change.apply(edit).unwrap();
+    }
+    let defined = &store.commit(&change).unwrap().defined;
+    for name in ["new", "added", "replaced"] {
+        assert_eq!(defined.aliases[&format!("a_{name}")], [named(2), named(1)], "{name}");
+        assert_eq!(defined.zones[name], once, "{name}");
+        assert_eq!(defined.configs[&format!("c_{name}")], ["new", "added"], "{name}");
+    }
+}
+
+#[test]
 fn a_commit_names_every_problem_at_once_and_changes_nothing() {
     let limits = ZoneLimits { members: 3, zones: 2, ..ZoneLimits::default() };
     let mut store = ZoneStore::new(ZoneDatabase::default(), limits);

@@ -297,7 +297,7 @@ impl<'d> Builder<'_, 'd> {
         }
         if !crate::export::is_name_on_switches(name) {
             let reason = format!("`{}` cannot be the name of {} on a switch", value::cut(name), kind.with_article());
-            let remedy = "write 1 to 64 letters, digits, `$`, `-`, `^` or `_`";
+            let remedy = "write 1 to 64 letters, digits, `$`, `-`, `^` or `_`, without `-` at the beginning";
             self.sink.error(BAD_ZONE, &origin, reason, remedy);
             return false;
         }

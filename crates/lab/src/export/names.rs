@@ -6,11 +6,11 @@ use sanloom_fc::zoning::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Returns whether zone objects of switches can have the name: 1 to 64 characters without space,
-/// quotes and separators of lists.
+/// Returns whether zone objects of switches can have the name. The command line of Fabric OS takes
+/// a name that begins with `-` for an option.
 pub(crate) fn is_name_on_switches(name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_graphic() && !"\"'`;,|\\".contains(c);
-    (1..=64).contains(&name.len()) && name.chars().all(is_part)
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "$-^_".contains(c);
+    (1..=64).contains(&name.len()) && !name.starts_with('-') && name.chars().all(is_part)
 }
 
 /// Objects that are on the switches in another way than in the lab.

@@ -151,7 +151,7 @@ impl Instance {
                 fabric_switch::Output::Persist { port_name, port_id } => {
                     self.keeper.keep_address(now, &mut self.fabric.switches[switch], port_name, port_id);
                 }
-                fabric_switch::Output::Zones(database) => {
+                fabric_switch::Output::Zones { database, .. } => {
                     self.keeper.keep_zones(now, &mut self.fabric.switches[switch], database);
                 }
             }

@@ -295,7 +295,7 @@ impl ControlPlane {
                 // Nothing is persisted, because every run starts with the addresses and zones of
                 // the lab.
                 fabric_switch::Output::Persist { .. } => {}
-                fabric_switch::Output::Zones(database) => {
+                fabric_switch::Output::Zones { database, .. } => {
                     if let Some(operator) = &mut self.operator
                         && self.switches[usize::from(switch)].up
                     {

@@ -1,7 +1,7 @@
 //! Requests to a running world, and runs at a pace.
 
 use crate::labs::lab;
-use sanloom_api::control::{Answer, Request, RequestUser, ShowTable, ZoneAction};
+use sanloom_api::control::{Answer, Request, RequestUser, ShowTable, ZoneAction, ZoneClient};
 use sanloom_api::inject::RuleRow;
 use sanloom_api::results::Results;
 use sanloom_api::view::build::{LiveWhich, Which};
@@ -233,6 +233,28 @@ fn a_zone_change_alters_which_commands_of_the_hosts_succeed() {
     assert_eq!(status(undo.try_recv().unwrap()).checksum, before.checksum);
     fabric.run(6_000);
     assert!(fabric.completed_in(100)[0] > 60);
+}
+
+#[test]
+fn an_edit_without_edits_opens_no_transaction_and_locks_out_nobody() {
+    let mut fabric = Operated::start();
+    let client = |session: &str| ZoneClient { session: session.to_owned(), ..ZoneClient::default() };
+    let edit = |session: &str, edits: Vec<Edit>| ZoneAction::As {
+        client: client(session),
+        checksum: None,
+        action: Box::new(ZoneAction::Edit { edits }),
+    };
+    let mut ask = |action: ZoneAction| fabric.zone("sw1", action).try_recv().unwrap();
+    assert_eq!(status(ask(edit("a", Vec::new()))).transaction, None);
+    let clear = vec![Edit::Clear];
+    assert!(status(ask(edit("b", clear.clone()))).transaction.is_some(), "another client edits");
+    assert!(matches!(ask(edit("a", Vec::new())), Answer::Failed(_)), "the transaction of another client");
+    assert!(status(ask(edit("b", Vec::new()))).transaction.is_some(), "an open transaction stays open");
+    // An empty edit fails with the reason for the end of a transaction, as any other.
+    status(ask(ZoneAction::Abort));
+    let Answer::Failed(error) = ask(edit("b", Vec::new())) else { panic!("the loss is not reported") };
+    assert!(error.reason.contains("its edits are lost"), "{error:?}");
+    assert_eq!(status(ask(edit("b", Vec::new()))).transaction, None);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Leaves of the resources: type, source of the value, and who may change it.
 //!
 //! The table is the one description of the leaves. Answers are compared with it in every debug
-//! build, changes of other resources than zones are checked with it, and the reference page is made
-//! from it.
+//! build, changes are checked with it, and the reference page is made from it.
 
+use super::fault::Fault;
 use super::tree::{Content, Element};
 
 /// Type of a leaf.
@@ -279,6 +279,14 @@ pub const DEFINED: &[Field] = &[
     below("alias", ALIASES, "aliases of the database").rw().opt(),
 ];
 
+/// Parameters of the operation `fibrechannel-zone`.
+pub const ZONE_OPERATION: &[Field] = &[
+    text("zone-object", "name of an object"),
+    text("action", "`expunge` or `rename`").opt(),
+    text("zone-object-action", "as `action`").opt(),
+    text("new-zone-object", "name after a rename").opt(),
+];
+
 /// `zone/effective-configuration`.
 pub const EFFECTIVE: &[Field] = &[
     text("cfg-name", "the enabled configuration; a change enables another one").rw().opt(),
@@ -433,6 +441,34 @@ pub fn compare(fields: &[Field], element: &Element) -> Result<(), String> {
     }
     let missing = fields.iter().find(|field| !field.optional && element.child(field.leaf).is_none());
     missing.map_or(Ok(()), |field| Err(format!("{} has no {}", element.name, field.leaf)))
+}
+
+/// Checks the elements of the body of a change against the table.
+///
+/// # Errors
+/// An element that the table does not have, text in a container, or elements in a leaf.
+pub fn permit(fields: &[Field], element: &Element) -> Result<(), Fault> {
+    let unknown = |name: &str, known: Vec<&str>| {
+        let known = known.join(", ");
+        Fault::unknown(format!("{} has no element {name}; it has {known}", element.name))
+    };
+    for child in element.children() {
+        let Some(field) = fields.iter().find(|field| field.leaf == child.name) else {
+            return Err(unknown(&child.name, fields.iter().map(|field| field.leaf).collect()));
+        };
+        match (field.kind, &child.content) {
+            (Kind::Below(fields), Content::Children(_)) => permit(fields, child)?,
+            (Kind::Texts(item), Content::Children(_)) => permit(&[text(item, "")], child)?,
+            (Kind::Below(_) | Kind::Texts(_), _) => {
+                return Err(Fault::invalid(format!("{} of {} has elements, and no text", child.name, element.name)));
+            }
+            (_, Content::Children(inside)) if !inside.is_empty() => {
+                return Err(Fault::invalid(format!("{} of {} has text, and no elements", child.name, element.name)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Lines of the reference page for the leaves of a resource.

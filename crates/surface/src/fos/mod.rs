@@ -41,8 +41,10 @@ use crate::server::{Bytes, Interface, Peer};
 use fault::Fault;
 use path::{Address, Target};
 use room::{Room as Access, Who};
+use sanloom_api::accept::quality;
 use sanloom_api::control::ZoneAction;
 use sessions::Sessions;
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 use tree::Element;
@@ -57,6 +59,11 @@ const MAX_BODY: usize = 4 << 20;
 pub const MODULE_VERSION: &str = "1.40.0";
 /// Version of the operating system that the interface claims. Clients choose their requests by it.
 pub const FIRMWARE: &str = "v9.1.1";
+
+/// Types of a body in JSON.
+const JSON: [&str; 2] = ["application/yang-data+json", "application/json"];
+/// Types of a body in XML.
+const XML: [&str; 3] = ["application/yang-data+xml", "application/xml", "text/xml"];
 
 /// Encoding of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -232,6 +239,7 @@ impl Interface for Rest {
         let fault = match status {
             StatusCode::SERVICE_UNAVAILABLE => Fault::unavailable(),
             StatusCode::PAYLOAD_TOO_LARGE => Fault::too_big(),
+            StatusCode::FORBIDDEN => Fault::denied(reason),
             _ => Fault { status: status.as_u16(), ..Fault::failed(reason) },
         };
         failure(&fault, response_form(headers))
@@ -310,10 +318,14 @@ fn response(status: StatusCode, form: Form, body: String) -> Response<Bytes> {
 
 fn response_form(headers: &HeaderMap) -> Form {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let (json, xml) = (quality(accept, &JSON), quality(accept, &XML));
     // A client that sends JSON and accepts anything receives JSON.
-    let any = accept.is_empty() || accept.contains("*/*");
-    let json = accept.contains("json") || any && matches!(body_form(headers), Ok(Some(Form::Json)));
-    if json { Form::Json } else { Form::Xml }
+    let is_open = !json.is_named && !xml.is_named && matches!(body_form(headers), Ok(Some(Form::Json)));
+    match json.thousandths.cmp(&xml.thousandths) {
+        Ordering::Greater => Form::Json,
+        Ordering::Equal if json.thousandths > 0 && (json.is_named || is_open) => Form::Json,
+        _ => Form::Xml,
+    }
 }
 
 /// Encoding of the body of a request; `None` if the request does not name it.
@@ -322,16 +334,16 @@ fn body_form(headers: &HeaderMap) -> Result<Option<Form>, Fault> {
     let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match &*kind {
         "" => Ok(None),
-        "application/yang-data+json" | "application/json" => Ok(Some(Form::Json)),
-        "application/yang-data+xml" | "application/xml" | "text/xml" => Ok(Some(Form::Xml)),
-        // Clients of HTTP libraries send it without asking; the body has XML, as without a type.
-        "text/plain" | "application/x-www-form-urlencoded" => Ok(None),
+        kind if JSON.contains(&kind) => Ok(Some(Form::Json)),
+        kind if XML.contains(&kind) => Ok(Some(Form::Xml)),
         _ => Err(Fault::media_type()),
     }
 }
 
 fn body(request: &Request<Bytes>) -> Result<Vec<Element>, Fault> {
-    let form = body_form(request.headers())?;
+    // A page of another site can send other types with the password that a browser keeps. Clients
+    // such as pyfos send XML without a type.
+    let form = if request.body().is_empty() { None } else { body_form(request.headers())? };
     let text = std::str::from_utf8(request.body()).map_err(|_| Fault::invalid("the body is not UTF-8"))?;
     let json = match form {
         Some(form) => form == Form::Json,

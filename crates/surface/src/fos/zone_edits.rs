@@ -1,8 +1,9 @@
 //! Zones: changes. A request becomes edits of one transaction, which belongs to its session.
 
 use super::fault::Fault;
+use super::fields;
 use super::room::Room;
-use super::tree::Element;
+use super::tree::{Content, Element};
 use super::zones::{seen, shown, text};
 use crate::server::http::Method;
 use sanloom_api::control::ZoneAction;
@@ -24,7 +25,7 @@ pub fn write(
 ) -> Result<(), Fault> {
     match object {
         "defined-configuration" => {
-            let changes = changes(rest, body)?;
+            let changes = changes(method, rest, body)?;
             let (status, database) = based(room)?;
             let nodes: BTreeSet<String> = status.ports.iter().map(|port| port.node_name.clone()).collect();
             let known = Known { database: &database, nodes: &nodes };
@@ -47,34 +48,45 @@ struct Change {
     rename: Option<String>,
 }
 
-fn changes(rest: &[String], body: &[Element]) -> Result<Vec<Change>, Fault> {
+fn changes(method: &Method, rest: &[String], body: &[Element]) -> Result<Vec<Change>, Fault> {
     let kind_of = |name: &str| KINDS.iter().find(|(element, ..)| *element == name);
     let one = |element: &Element| {
         let Some((_, key, kind)) = kind_of(&element.name) else {
             return Err(Fault::unknown(format!("`{}` is no object of the zone database", element.name)));
         };
-        once(element)?;
+        check(element)?;
         let name = element.leaf(key).filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| Fault::invalid(format!("the {} has no {key}", element.name)))?;
         Ok(Change { kind: *kind, name, element: element.clone(), rename: None })
     };
-    let inside: Vec<Element> = match body {
-        [wrapper] if wrapper.name == "defined-configuration" => wrapper.children().to_vec(),
-        _ => body.to_vec(),
-    };
+    let inside = unwrapped(body, "defined-configuration")?;
     let changes: Vec<Change> = match rest {
         [] => inside.iter().map(one).collect::<Result<_, _>>()?,
-        [kind] if kind_of(kind).is_some() => inside.iter().map(one).collect::<Result<_, _>>()?,
+        [kind] if kind_of(kind).is_some() => {
+            if let Some(other) = inside.iter().find(|element| element.name != *kind) {
+                return Err(Fault::unknown(format!("`{}` is not the object {kind} of the address", other.name)));
+            }
+            inside.iter().map(one).collect::<Result<_, _>>()?
+        }
         [element, leaf, name] => {
             let found = kind_of(element).filter(|(_, key, _)| key == leaf);
             let (element, key, kind) = found.ok_or_else(Fault::bad_uri)?;
-            let below = match &inside[..] {
-                [wrapper] if wrapper.name == *element => wrapper.children().to_vec(),
-                _ => inside,
-            };
-            let element = Element::container(element, below);
-            once(&element)?;
-            let rename = element.leaf(key).filter(|new| new != name && !new.is_empty());
+            let element = Element::container(element, unwrapped(&inside, element)?);
+            check(&element)?;
+            let rename = element.leaf(key).filter(|new| new != name);
+            match &rename {
+                Some(new) if new.is_empty() => {
+                    return Err(Fault::invalid(format!(
+                        "the {key} of the body is empty; leave it out, or give it a name"
+                    )));
+                }
+                Some(new) if *method != Method::PATCH => {
+                    return Err(Fault::invalid(format!(
+                        "the address names {name}, and the body {new}; only a PATCH renames an object"
+                    )));
+                }
+                _ => {}
+            }
             vec![Change { kind: *kind, name: name.clone(), element, rename }]
         }
         _ => return Err(Fault::bad_uri()),
@@ -91,6 +103,24 @@ fn changes(rest: &[String], body: &[Element]) -> Result<Vec<Change>, Fault> {
         )));
     }
     Ok(changes)
+}
+
+/// Elements of a body without the element around them, if a client has sent it.
+fn unwrapped(body: &[Element], wrapper: &str) -> Result<Vec<Element>, Fault> {
+    match body {
+        [one] if one.name == wrapper => match &one.content {
+            Content::Children(children) => Ok(children.clone()),
+            _ => Err(Fault::invalid(format!("{wrapper} has elements, and no text"))),
+        },
+        _ => Ok(body.to_vec()),
+    }
+}
+
+/// Compares an object with the table. An element that is not read could otherwise turn the removal
+/// of a member into that of the whole object.
+fn check(object: &Element) -> Result<(), Fault> {
+    once(object)?;
+    fields::permit(fields::DEFINED, &Element::container("defined-configuration", vec![object.clone()]))
 }
 
 /// Fails for an object with the same leaf twice: only one of them could be in force.
@@ -126,10 +156,19 @@ impl Known<'_> {
         let (kind, there) = (*kind, self.has(*kind, name));
         let missing = || Fault::missing(format!("there is no {} {name}", element.name));
         let list = self.list(kind, element, *method == Method::POST && !there)?;
+        let container = list_name(kind);
+        let has_list = element.child(container).is_some();
+        if *method == Method::DELETE && has_list && list.is_empty() {
+            let object = &element.name;
+            return Err(Fault::invalid(format!(
+                "{container} of the {object} {name} has no member; name one, or leave {container} out to delete the \
+                 {object}"
+            )));
+        }
+        if there && kind == Kind::Zone {
+            self.check_type(method, name, element, &list)?;
+        }
         if *method == Method::POST {
-            if there && kind == Kind::Zone {
-                self.check_type(name, element)?;
-            }
             edits.push(match there {
                 true => self.add(name, list)?,
                 false => list.create(name),
@@ -140,7 +179,7 @@ impl Known<'_> {
             return Err(missing());
         }
         if *method == Method::PATCH {
-            if let Some(list) = Some(list).filter(|_| element.child(list_name(kind)).is_some()) {
+            if has_list {
                 edits.push(list.replace(name));
             }
             edits.extend(rename.iter().map(|to| Edit::Rename { kind, from: name.clone(), to: to.clone() }));
@@ -150,48 +189,66 @@ impl Known<'_> {
         Ok(())
     }
 
-    /// Fails for a body whose type is not that of the zone: a POST adds members only.
-    fn check_type(&self, name: &str, element: &Element) -> Result<(), Fault> {
-        let is_peer = !self.database.zones[name].principals.is_empty();
-        let plain = element.leaf("zone-type").is_some_and(|number| number == "0")
-            || element.leaf("zone-type-string").is_some_and(|text| text == "zone");
-        match is_peer && plain {
-            true => Err(Fault::invalid(format!("zone {name} is a peer zone; a POST cannot change its zone-type"))),
-            false => Ok(()),
+    /// Fails for a body whose type is not that of the zone. A zone without members has no type, and
+    /// a PATCH of the members decides it.
+    fn check_type(&self, method: &Method, name: &str, element: &Element, list: &List) -> Result<(), Fault> {
+        let Some(named) = peer_type(element)? else { return Ok(()) };
+        let known = &self.database.zones[name];
+        let replaces = *method == Method::PATCH && element.child(list_name(Kind::Zone)).is_some();
+        let zone = match list {
+            List::Zone(zone) if replaces => zone,
+            _ => known,
+        };
+        let is_peer = !zone.principals.is_empty();
+        let is_empty = zone.members.is_empty() && !is_peer;
+        match (named, is_peer) {
+            _ if is_empty => Ok(()),
+            (true, false) if replaces && known.principals.is_empty() => Err(needs_principal()),
+            // The last principal would leave; the answer to the edit has the remedy.
+            (true, false) if replaces => Ok(()),
+            (true, false) => Err(Fault::invalid(format!("zone {name} is no peer zone, so its zone-type is 0"))),
+            (false, true) if *method == Method::POST => {
+                Err(Fault::invalid(format!("zone {name} is a peer zone; a POST cannot change its zone-type")))
+            }
+            (false, true) => Err(Fault::invalid(format!("zone {name} is a peer zone, so its zone-type is 1"))),
+            _ => Ok(()),
         }
     }
 
     /// Members of an element; `creates` if the request creates the object.
     fn list(&self, kind: Kind, element: &Element, creates: bool) -> Result<List, Fault> {
         let container = element.child(list_name(kind));
-        let texts = |leaf: &str| -> Vec<String> {
+        let texts = |leaf: &str| -> Result<Vec<String>, Fault> {
             let leaves = container.into_iter().flat_map(|container| container.children());
-            leaves.filter(|child| child.name == leaf).map(|child| child.value().trim().to_owned()).collect()
+            let leaves = leaves.filter(|child| child.name == leaf).map(|child| child.value().trim().to_owned());
+            let texts: Vec<String> = leaves.collect();
+            match texts.iter().any(String::is_empty) {
+                true => Err(Fault::invalid(format!("{} of the {} has an empty {leaf}", list_name(kind), element.name))),
+                false => Ok(texts),
+            }
         };
-        let peer = element.leaf("zone-type").is_some_and(|number| number == "1")
-            || element.leaf("zone-type-string").is_some_and(|text| text == "user-created-peer-zone");
         Ok(match kind {
             Kind::Alias => {
-                let members = texts("alias-entry-name");
+                let members = texts("alias-entry-name")?;
                 let wrong = members.iter().find(|member| !is_port(member));
                 if let Some(member) = wrong {
                     return Err(Fault::invalid(format!("`{member}` is no world-wide name and no domain with index")));
                 }
                 List::Alias(members.iter().map(|member| self.member(member)).collect())
             }
-            Kind::Config => List::Config(texts("zone-name")),
+            Kind::Config => List::Config(texts("zone-name")?),
             Kind::Zone => {
                 let member = |text: &String| match is_port(text) {
                     true => Member::Port(self.member(text)),
                     false => Member::Alias { alias: text.clone() },
                 };
-                let members = texts("entry-name").iter().map(member).collect();
-                let principals: Vec<Member> = texts("principal-entry-name").iter().map(member).collect();
-                let typed = element.child("zone-type").is_some() || element.child("zone-type-string").is_some();
-                if creates && peer && principals.is_empty() {
-                    return Err(Fault::invalid("a peer zone needs a principal-entry-name"));
+                let members = texts("entry-name")?.iter().map(member).collect();
+                let principals: Vec<Member> = texts("principal-entry-name")?.iter().map(member).collect();
+                let peer = peer_type(element)?;
+                if creates && peer == Some(true) && principals.is_empty() {
+                    return Err(needs_principal());
                 }
-                if typed && !peer && !principals.is_empty() {
+                if peer == Some(false) && !principals.is_empty() {
                     return Err(Fault::invalid("only a peer zone (zone-type 1) has principals"));
                 }
                 List::Zone(Definition { members, principals })
@@ -287,6 +344,27 @@ impl List {
     }
 }
 
+/// Type of a zone in a body: true for a peer zone, `None` if the body has no type.
+fn peer_type(element: &Element) -> Result<Option<bool>, Fault> {
+    let read = |leaf: &str, words: [&str; 2]| match element.leaf(leaf) {
+        None => Ok(None),
+        Some(text) => match words.iter().position(|word| *word == text) {
+            Some(index) => Ok(Some(index == 1)),
+            None => Err(Fault::invalid(format!("`{text}` is no {leaf}; use {} or {}", words[0], words[1]))),
+        },
+    };
+    match (read("zone-type", ["0", "1"])?, read("zone-type-string", ["zone", "user-created-peer-zone"])?) {
+        (Some(number), Some(text)) if number != text => {
+            Err(Fault::invalid("zone-type and zone-type-string name different types"))
+        }
+        (number, text) => Ok(number.or(text)),
+    }
+}
+
+fn needs_principal() -> Fault {
+    Fault::invalid("a peer zone needs a principal-entry-name")
+}
+
 /// Element with the members of an object.
 fn list_name(kind: Kind) -> &'static str {
     match kind {
@@ -364,10 +442,7 @@ pub fn based(room: &mut Room<'_>) -> Result<(ZoneStatus, Database), Fault> {
 }
 
 fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(), Fault> {
-    let mut leaves: Vec<Element> = match body {
-        [wrapper] if wrapper.name == "effective-configuration" => wrapper.children().to_vec(),
-        _ => body.to_vec(),
-    };
+    let mut leaves = unwrapped(body, "effective-configuration")?;
     match rest {
         [] => {}
         [leaf, value] => leaves.push(Element::text(leaf, value)),
@@ -379,13 +454,20 @@ fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(
     if let Some(leaf) = leaves.children().iter().find(|leaf| !known.contains(&&*leaf.name)) {
         return Err(Fault::unknown(format!("{} of the effective configuration cannot be changed", leaf.name)));
     }
-    let action = match leaves.leaf("cfg-action").or_else(|| leaves.leaf("cfg-action-v2")).as_deref() {
-        None => None,
-        Some("1" | "save") => Some(Action::Save),
-        Some("2" | "disable") => Some(Action::Disable),
-        Some("3" | "clear") => Some(Action::Clear),
-        Some("4" | "transaction-abort") => Some(Action::Abort),
-        Some(other) => return Err(Fault::invalid(format!("`{other}` is no cfg-action"))),
+    fields::permit(fields::EFFECTIVE, &leaves)?;
+    let action = |leaf: &str| match leaves.leaf(leaf).as_deref() {
+        None => Ok(None),
+        Some("1" | "save") => Ok(Some(Action::Save)),
+        Some("2" | "disable") => Ok(Some(Action::Disable)),
+        Some("3" | "clear") => Ok(Some(Action::Clear)),
+        Some("4" | "transaction-abort") => Ok(Some(Action::Abort)),
+        Some(other) => Err(Fault::invalid(format!("`{other}` is no {leaf}"))),
+    };
+    let action = match (action("cfg-action")?, action("cfg-action-v2")?) {
+        (Some(one), Some(other)) if one != other => {
+            return Err(Fault::invalid("cfg-action and cfg-action-v2 name different actions"));
+        }
+        (one, other) => one.or(other),
     };
     let default = match leaves.leaf("default-zone-access").as_deref() {
         None => None,
@@ -394,7 +476,18 @@ fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(
         Some(other) => return Err(Fault::invalid(format!("`{other}` is no default-zone-access; use 0 or 1"))),
     };
     let with = |last: Option<Edit>| default.clone().into_iter().chain(last).collect::<Vec<Edit>>();
-    let enable = leaves.leaf("cfg-name").filter(|name| !name.is_empty());
+    let enable = leaves.leaf("cfg-name");
+    match (enable.as_deref(), action) {
+        (Some(""), _) => {
+            return Err(Fault::invalid("cfg-name is empty; leave it out, or name the configuration to enable"));
+        }
+        (Some(name), Some(Action::Disable | Action::Clear | Action::Abort)) => {
+            return Err(Fault::invalid(format!(
+                "cfg-name enables {name}, so it cannot stand beside an action that disables, clears or aborts"
+            )));
+        }
+        _ => {}
+    }
     let checksum = leaves.leaf("checksum");
     let required = || checksum.clone().ok_or_else(|| Fault::invalid("the request needs the checksum of the zones"));
     match (enable, action) {
@@ -437,6 +530,8 @@ pub fn abort(room: &mut Room<'_>) -> Result<(), Fault> {
 /// POST of `fibrechannel-zone`: expunges or renames an object.
 pub fn operation(room: &mut Room<'_>, body: &[Element]) -> Result<(), Fault> {
     let [parameters] = body else { return Err(Fault::invalid("the body has no zone-operation-parameters")) };
+    once(parameters)?;
+    fields::permit(fields::ZONE_OPERATION, parameters)?;
     let (_, database) = based(room)?;
     let name = parameters.leaf("zone-object").unwrap_or_default();
     let known = Known { database: &database, nodes: &BTreeSet::new() };

@@ -71,6 +71,12 @@ pub fn defined(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     Ok(vec![Element::container("defined-configuration", children)])
 }
 
+/// Limit of the zone database in bytes, as all interfaces of a switch show it. Clients read numbers
+/// of 32 bits; a larger limit is none.
+pub fn size_limit(status: &ZoneStatus) -> u64 {
+    status.database_max_bytes.min(u32::MAX.into())
+}
+
 /// GET of `effective-configuration`.
 pub fn effective(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let (status, _) = seen(room)?;
@@ -81,8 +87,7 @@ pub fn effective(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     }
     let open = status.transaction.as_ref();
     let bytes = status.state.database_bytes;
-    // Clients read numbers of 32 bits; a larger limit is none.
-    let limit = status.database_max_bytes.min(u32::MAX.into());
+    let limit = size_limit(&status);
     children.extend([
         Element::text("checksum", &status.checksum),
         Element::number("default-zone-access", u32::from(committed.default_open)),

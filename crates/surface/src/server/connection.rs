@@ -1,6 +1,6 @@
 //! Connections: time limits, size limits, and the way from a request to its reply.
 
-use super::handler::{Handler, Peer, Reply, text};
+use super::handler::{Handler, Peer, Reply, is_of_other_site, text};
 use super::stream::Feed;
 use super::timed::Timed;
 use super::workers::Workers;
@@ -89,6 +89,9 @@ async fn respond(
     shared: &Shared,
 ) -> Response<ReplyBody> {
     let (head, body) = request.into_parts();
+    if is_of_other_site(&head.method, &head.headers, &peer) {
+        return refuse(&*handler, &head, StatusCode::FORBIDDEN, "the request comes from another site");
+    }
     let bytes = match collect(&head, body, shared).await {
         Ok(bytes) => bytes,
         Err((status, reason)) => return refuse(&*handler, &head, status, reason),

@@ -3,9 +3,9 @@
 use super::stream::Feed;
 use crate::Fabric;
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use std::net::SocketAddr;
 
 /// Both ends of a connection.
@@ -42,11 +42,23 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers a request. One of a few worker threads calls it; it may wait for the fabric.
     fn answer(&self, request: Request<Bytes>, peer: &Peer, fabric: &mut dyn Fabric) -> Reply;
 
-    /// Response to a request that the server refuses: 408, 413, 500 or 503.
+    /// Response to a request that the server refuses: 403, 408, 413, 500 or 503.
     fn refuse(&self, head: &Parts, status: StatusCode, reason: &str) -> Response<Bytes> {
         let _ = head;
         text(status, reason)
     }
+}
+
+/// Returns whether a page of another site has caused the request. A browser sends the address of
+/// that page as `Origin`, or `Sec-Fetch-Site: cross-site`; programs send neither. A link in another
+/// page that a user follows is no such request.
+pub fn is_of_other_site(method: &Method, headers: &HeaderMap, peer: &Peer) -> bool {
+    let host = headers.get(HOST).map_or(&b""[..], HeaderValue::as_bytes);
+    let own = [if peer.tls { &b"https://"[..] } else { b"http://" }, host].concat();
+    let has = |name: &str, value: &str| headers.get_all(name).iter().any(|field| field.as_bytes() == value.as_bytes());
+    let is_link = matches!(*method, Method::GET | Method::HEAD) && has("sec-fetch-mode", "navigate");
+    headers.get_all(ORIGIN).iter().any(|origin| origin.as_bytes() != own)
+        || has("sec-fetch-site", "cross-site") && !is_link
 }
 
 /// Response with a line of text.

@@ -25,7 +25,7 @@ pub mod users;
 pub(crate) mod workers;
 
 pub use connection::{Limits, MAX_BODY};
-pub use handler::{Handler, Peer, Reply, text};
+pub use handler::{Handler, Peer, Reply, is_of_other_site, text};
 pub use hyper::body::Bytes;
 pub use hyper::http;
 pub use serial::{Interface, Now, Serial};

@@ -4,6 +4,7 @@
 use super::ber::Oid;
 use super::message::Value;
 use super::tree::Tree;
+use crate::fos::FIRMWARE;
 use crate::fos::counters::counted;
 use crate::fos::fault::Fault;
 use crate::fos::ports::{Port, all, speed};
@@ -108,7 +109,7 @@ fn system(builder: &mut Builder, room: &Room<'_>, own: &SwitchRow, is_online: bo
     let objects: [(&[u32], Value); 8] = [
         (&[1, 1, 0], Value::text(&Date::line(now))),
         (&[1, 2, 0], Value::text(&Date::line(start))),
-        (&[1, 6, 0], Value::text(&format!("{PRODUCT} {version}"))),
+        (&[1, 6, 0], Value::text(FIRMWARE)),
         (&[1, 7, 0], state.clone()),
         (&[1, 8, 0], state),
         (&[1, 10, 0], Value::text(&own.switch_name.replace(':', ""))),
@@ -211,7 +212,6 @@ fn managed_port(seen: &Seen<'_>, own: &SwitchRow) -> Vec<(u32, Value)> {
 
 /// The chassis and its ports (ENTITY-MIB, RFC 6933). The chassis is the first entity.
 fn entities(builder: &mut Builder, own: &SwitchRow, ports: &[(u32, String)]) {
-    let version = env!("CARGO_PKG_VERSION");
     let integer = |number: u32| Value::Integer(i32::try_from(number).unwrap_or(i32::MAX));
     let mut entity = |index: u32, about: String, inside: u32, class: u32, place: u32, name: &str| {
         let mut columns = vec![
@@ -226,7 +226,7 @@ fn entities(builder: &mut Builder, own: &SwitchRow, ports: &[(u32, String)]) {
         ];
         if class == CHASSIS {
             columns.extend([
-                (10, Value::text(version)),
+                (10, Value::text(FIRMWARE)),
                 (11, Value::text(&own.switch_name.replace(':', ""))),
                 (13, Value::text(&format!("{PRODUCT} switch"))),
             ]);

@@ -2,12 +2,13 @@
 //!
 //! A page of another site can reach the server in two ways. It can make its own name resolve to the
 //! address of the server; then the header `Host` has that name. Or it sends requests across sites;
-//! then the header `Origin` has the other site.
+//! then the header `Origin` has the other site. The server refuses most of the latter for all
+//! surfaces; the page refuses changes from other hosts of the same site as well.
 
 use super::api::Refusal;
-use crate::server::http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use crate::server::http::header::{CONTENT_TYPE, HOST};
 use crate::server::http::{Method, Request, StatusCode};
-use crate::server::{Bytes, Peer, text};
+use crate::server::{Bytes, Peer, is_of_other_site, text};
 use std::net::IpAddr;
 
 /// Returns the response to a request that is refused.
@@ -19,8 +20,7 @@ pub fn check(request: &Request<Bytes>, peer: &Peer, names: &[String]) -> Result<
         let reason = "the page is not known by this host name; use its address or localhost";
         return Err(text(StatusCode::MISDIRECTED_REQUEST, reason).into());
     }
-    let origin = format!("{}://{host}", if peer.tls { "https" } else { "http" });
-    let foreign = headers.get_all(ORIGIN).iter().any(|value| value.as_bytes() != origin.as_bytes());
+    let foreign = is_of_other_site(request.method(), headers, peer);
     let site = field(crate::server::http::header::HeaderName::from_static("sec-fetch-site"));
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     if foreign || changes && !matches!(site, "" | "same-origin" | "none") {

@@ -3,6 +3,7 @@
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{FlogiView, PortMode, PortRow, PortsView, SwitchRow, SwitchView, Table, View};
+use sanloom_api::zoning::ZoneStatus;
 use sanloom_surface::fos::commands::{Console, Reply};
 use sanloom_surface::fos::{Now, Shared};
 use sanloom_surface::server::Peer;
@@ -55,7 +56,11 @@ impl Fabric for Chassis {
             }
             Request::Show { table: ShowTable::Fabric(Which::Ns), .. } => Table::Ns(Default::default()),
             Request::Show { table: ShowTable::Fabric(Which::Events), .. } => Table::Events(Default::default()),
-            Request::Zone { .. } => return Ok(Answer::Zones(Box::default())),
+            Request::Zone { .. } => {
+                let mut status = ZoneStatus { database_max_bytes: u64::MAX, ..ZoneStatus::default() };
+                status.state.database_bytes = 10;
+                return Ok(Answer::Zones(Box::new(status)));
+            }
             Request::Port { .. } | Request::Log { .. } => return Ok(Answer::Done),
             _ => return Err(Busy),
         };
@@ -171,6 +176,40 @@ fn fosexec_runs_a_command_at_one_logical_switch_or_at_all_of_them() {
     assert!(reply.output.matches("RBAC permission denied.").count() == 2 && reply.status == 1, "{}", reply.output);
     let (output, status) = once(&mut Chassis(true), "fosexec --fid 20 -cmd cfgsave; switchname");
     assert!(output.contains("answer it with its option -f.\nsw1\n") && status == 0, "{output}");
+}
+
+#[test]
+fn a_filter_without_a_match_is_no_failure_with_fosexec_either() {
+    let failed = |line: &str| {
+        let reply = run(&mut console(Role::Administer).0, &mut Chassis(true), line);
+        (reply.failed, reply.status)
+    };
+    let cases = [
+        ("switchname | grep nosuch", (0, 1)),
+        ("fosexec --fid 20 -cmd \"switchname | grep nosuch\"", (0, 1)),
+        ("fosexec --fid all -cmd \"switchname | grep sw1\"", (0, 1)),
+        ("fosexec --fid all -cmd \"switchname | grep sw\"", (0, 0)),
+        ("fosexec --fid 20 -cmd \"switchname\" | grep nosuch", (0, 1)),
+        // Each switch at which the command fails counts.
+        ("fosexec --fid all -cmd \"switchname a b\"", (2, 1)),
+        ("fosexec --fid all -cmd \"nosuch | grep nosuch\"", (2, 0)),
+        ("fosexec --fid 20 -cmd \"nosuch\" | grep nosuch", (1, 0)),
+        ("fosexec --fid 20 -cmd cfgsave", (1, 1)),
+        ("fosexec --fid 30 -cmd switchname", (1, 1)),
+        ("fosexec", (1, 1)),
+        ("setcontext 30", (1, 1)),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(failed(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn the_command_line_shows_the_limit_of_the_zone_database_that_rest_shows() {
+    let (output, _) = once(&mut Chassis(false), "cfgsize");
+    let expected = "Zone DB max size - 4294967295 bytes\nAvailable Zone DB size - 4294967285 bytes\n\
+                    committed - 10\ntransaction - 0\n";
+    assert_eq!(output, expected);
 }
 
 #[test]

@@ -290,8 +290,41 @@ fn options_lists_the_methods_and_others_are_refused() {
         (204, "OPTIONS, GET, HEAD, PATCH")
     );
     assert_eq!(client.send("DELETE", SWITCH, &[("authorization", &token)], b"").status(), 405);
-    let kind = [("authorization", &*token), ("content-type", "image/png")];
-    assert_eq!(client.send("PATCH", SWITCH, &kind, b"x").status(), 415);
+    for kind in ["image/png", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
+        let fields = [("authorization", &*token), ("content-type", kind)];
+        assert_eq!(client.send("PATCH", SWITCH, &fields, b"<fibrechannel-switch/>").status(), 415, "{kind}");
+        assert_eq!(client.send("GET", SWITCH, &fields, b"").status(), 200, "{kind} without a body");
+    }
+}
+
+#[test]
+fn the_encoding_of_an_answer_is_the_one_that_the_client_prefers() {
+    let mut client = Client::new(Mode::default());
+    let token = client.token();
+    let (json, xml) = ("application/yang-data+json", "application/yang-data+xml");
+    let cases = [
+        ("", "", xml),
+        ("", json, json),
+        ("*/*", json, json),
+        ("*/*", xml, xml),
+        ("application/*", json, json),
+        ("application/json", "", json),
+        ("text/xml", json, xml),
+        ("application/yang-data+json;q=0.1,application/yang-data+xml", "", xml),
+        ("application/yang-data+xml;q=0.1, application/yang-data+json", "", json),
+        ("application/yang-data+xml;q=0.1, application/json;q=0.1", "", json),
+        ("application/yang-data+json;q=0, */*", "", xml),
+        ("application/yang-data+json;q=0", "", xml),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "", xml),
+        ("text/html", json, xml),
+    ];
+    for (accept, kind, expected) in cases {
+        let mut fields = vec![("authorization", &*token), ("accept", accept)];
+        fields.extend((!kind.is_empty()).then_some(("content-type", kind)));
+        let response = client.send("GET", SWITCH, &fields, b"");
+        let found = response.headers()["content-type"].to_str().unwrap();
+        assert!(found.starts_with(expected), "{accept}, {kind}: {found}");
+    }
 }
 
 #[test]

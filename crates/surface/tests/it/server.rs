@@ -85,6 +85,32 @@ fn a_room_receives_the_raw_path_and_the_body_of_any_method() {
 }
 
 #[test]
+fn a_request_that_a_page_of_another_site_has_caused_reaches_no_room() {
+    let (_server, address, ..) = echo();
+    let own = format!("Origin: http://{address}");
+    let other_scheme = own.replace("http:", "https:");
+    let evil = "Origin: http://evil.example";
+    let (cross, link) = ("Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate");
+    for (method, fields, expected) in [
+        ("POST", &[][..], 200),
+        ("POST", &[&*own, "Sec-Fetch-Site: same-origin"], 200),
+        ("POST", &[evil], 403),
+        ("GET", &[evil], 403),
+        ("POST", &["Origin: null"], 403),
+        ("POST", &[&*other_scheme], 403),
+        ("POST", &[&*own, evil], 403),
+        ("PATCH", &[cross], 403),
+        ("GET", &[cross], 403),
+        // A user has followed a link in another page, or a page has sent a form.
+        ("GET", &[cross, link], 200),
+        ("POST", &[cross, link], 403),
+    ] {
+        let response = request(address, &format!("{method} /x"), fields, "hello");
+        assert_eq!(status(&response), expected, "{method} {fields:?}: {response}");
+    }
+}
+
+#[test]
 fn a_body_above_4_mib_is_refused_and_one_of_4_mib_is_not() {
     let (_server, address, ..) = echo();
     assert_eq!(status(&request(address, "POST /x", &[], &"x".repeat(MAX_BODY))), 200);

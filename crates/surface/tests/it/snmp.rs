@@ -103,6 +103,9 @@ fn ports_without_a_link_and_the_chassis_have_the_objects_that_monitoring_reads()
         ([&ENTITY[..], &[5, 12]].concat(), integer(10)),
         ([&ENTITY[..], &[4, 12]].concat(), integer(1)),
         ([&ENTITY[..], &[7, 1]].concat(), [&[4, 5][..], b"frame"].concat()),
+        // The version of the firmware is that of REST and SSH.
+        ([&BROCADE[..], &[1, 6, 0]].concat(), [&[4, 6][..], b"v9.1.1"].concat()),
+        ([&ENTITY[..], &[10, 1]].concat(), [&[4, 6][..], b"v9.1.1"].concat()),
     ];
     for (name, expected) in cases {
         assert_eq!(value_of(&name, expected.len()), expected, "{name:?}");

@@ -79,13 +79,22 @@ fn check(lab: &Managed) {
     assert_eq!(lab.send("PATCH /rest/running/brocade-interface/fibrechannel", &[&token], body).status, 204);
     assert_eq!(console("portenable 1"), "");
     console("alicreate a2,50:25:a0:00:00:00:10:02; cfgsave -f");
-    let zones = |switch: &str| rows(lab).into_iter().rev().find(|row| row.id == "ZONE-1022" && row.switch == switch);
-    lab.instance.wait("the zones of both switches", |_| {
-        zones("sw1").is_some_and(|row| row.user == "admin") && zones("sw2").is_some()
-    });
-    let (own, other) = (zones("sw1").unwrap(), zones("sw2").unwrap());
-    assert!(own.audit && own.text.ends_with(" via console."), "{own:?}");
+    let zones = |id: &str, switch: &str| rows(lab).into_iter().rev().find(|row| row.id == id && row.switch == switch);
+    let changed = |id: &str| {
+        lab.instance.wait("the zones of both switches", |_| {
+            zones(id, "sw1").is_some_and(|row| row.user == "admin") && zones(id, "sw2").is_some()
+        });
+        (zones(id, "sw1").unwrap(), zones(id, "sw2").unwrap())
+    };
+    let effective = || rows(lab).iter().filter(|row| row.id == "ZONE-1022").count();
+    let before = effective();
+    let (own, other) = changed("ZONE-1024");
+    assert!(own.audit && own.text == "The defined configuration was saved via console.", "{own:?}");
     assert!(!other.audit && other.user.is_empty() && !other.text.contains("via"), "{other:?}");
+    assert_eq!(effective(), before, "a save of definitions changes no access");
+    console("defzone --allaccess -f; cfgsave -f");
+    let (own, _) = changed("ZONE-1022");
+    assert!(own.audit && own.text.starts_with("The effective configuration has changed to "), "{own:?}");
     lab.send("POST /rest/logout", &[&token], "");
     lab.instance.wait("a link comes up", |_| {
         rows(lab).iter().rev().take_while(|row| row.id != "SWCH-1002").any(|row| row.id == "PORT-1001")
@@ -130,6 +139,11 @@ fn check(lab: &Managed) {
         answer.body
     };
     let (errors, audit) = (get("error-log"), get("audit-log"));
+    for id in ["ZONE-1022", "ZONE-1024"] {
+        let element = format!("<message-id>{id}</message-id>");
+        assert!(errors.contains(&element) && audit.contains(&element), "{id} in {audit}");
+        assert!(console("errdump").contains(&format!("[{id}], ")), "{id}");
+    }
     assert!(errors.contains("<message-id>PORT-1002</message-id>") && !audit.contains("PORT-1002"), "{audit}");
     for part in ["SEC-1193", "<severity-level>WARNING</severity-level>", "<event-info>user: mallory</event-info>"] {
         assert!(audit.contains(part), "{part} in {audit}");
@@ -172,7 +186,7 @@ fn all_surfaces_show_the_events_of_a_live_fabric() {
     let login = all.iter().find(|row| row.id == "NS-1001").unwrap();
     assert!(login.text.starts_with("N_Port 50:25:a0:00:00:00:"), "{login:?}");
     lab.instance.commit_alias(None, "a1", vec!["50:25:a0:00:00:00:10:01".to_owned()]).unwrap();
-    lab.instance.wait("the zones of both switches", |_| has(&lab, "ZONE-1022", "sw1") && has(&lab, "ZONE-1022", "sw2"));
+    lab.instance.wait("the zones of both switches", |_| has(&lab, "ZONE-1024", "sw1") && has(&lab, "ZONE-1024", "sw2"));
     check(&lab);
     lab.instance.stop();
 }

@@ -32,6 +32,8 @@ struct Change {
     json: bool,
     name: &'static str,
     lists: [Vec<String>; 2],
+    /// The body has no list of members at all.
+    is_bare: bool,
 }
 
 const ALIASES: [&str; 2] = ["al1", "al2"];
@@ -55,7 +57,9 @@ fn draw(dice: &mut impl Rng, model: &Model) -> Change {
         lists = known.clone().map(|list| list.into_iter().filter(|_| dice.random_bool(share)).collect());
     }
     let form = *[Form::Whole, Form::List, Form::Path].choose(dice).unwrap();
-    Change { method, form, json: dice.random(), name, lists }
+    let is_bare = method == "DELETE" && dice.random_bool(0.2);
+    let lists = if is_bare { [Vec::new(), Vec::new()] } else { lists };
+    Change { method, form, json: dice.random(), name, lists, is_bare }
 }
 
 impl Change {
@@ -70,13 +74,14 @@ impl Change {
         if self.json {
             let leaves = [("entry-name", &self.lists[0]), ("principal-entry-name", &self.lists[1])];
             let lists: Vec<String> = leaves.iter().map(|(leaf, list)| format!("\"{leaf}\":{list:?}")).collect();
-            let mut zone = format!("\"member-entry\":{{{}}}", lists.join(","));
-            if is_peer {
-                zone += ",\"zone-type\":1";
-            }
-            if self.form != Form::Path {
-                write!(zone, ",\"zone-name\":\"{}\"", self.name).unwrap();
-            }
+            let members = format!("\"member-entry\":{{{}}}", lists.join(","));
+            let named = format!("\"zone-name\":\"{}\"", self.name);
+            let leaves = [
+                (!self.is_bare).then_some(members),
+                is_peer.then(|| "\"zone-type\":1".to_owned()),
+                (self.form != Form::Path).then_some(named),
+            ];
+            let zone = leaves.into_iter().flatten().collect::<Vec<_>>().join(",");
             let body = match self.form {
                 Form::Whole => format!("{{\"defined-configuration\":{{\"zone\":[{{{zone}}}]}}}}"),
                 Form::List => format!("{{\"zone\":[{{{zone}}}]}}"),
@@ -89,7 +94,8 @@ impl Change {
             list.iter().for_each(|member| write!(entries, "<{leaf}>{member}</{leaf}>").unwrap());
         }
         let kind = if is_peer { "<zone-type>1</zone-type>" } else { "" };
-        let inner = format!("{kind}<member-entry>{entries}</member-entry>");
+        let members = if self.is_bare { String::new() } else { format!("<member-entry>{entries}</member-entry>") };
+        let inner = format!("{kind}{members}");
         let named = format!("<zone><zone-name>{}</zone-name>{inner}</zone>", self.name);
         let body = match self.form {
             Form::Whole => format!("<defined-configuration>{named}</defined-configuration>"),
@@ -103,6 +109,8 @@ impl Change {
     fn apply(&self, model: &mut Model) -> u16 {
         let lists: Members = self.lists.clone().map(|list| list.iter().map(|member| member.to_lowercase()).collect());
         let left = match (self.method, model.get(self.name)) {
+            // An empty list of members could mean a misspelled one.
+            ("DELETE", _) if lists == Members::default() && !self.is_bare => return 400,
             ("POST", None) => return self.store(model, lists, 201),
             ("POST", Some(known)) => {
                 let all = [0, 1].map(|list| known[list].union(&lists[list]).cloned().collect());
@@ -112,7 +120,7 @@ impl Change {
             // Members of a zone without principals would communicate with each other.
             ("PATCH", Some([_, principals])) if !principals.is_empty() && lists[1].is_empty() => return 400,
             ("PATCH", Some(_)) => return self.store(model, lists, 204),
-            // Without members, the whole zone is deleted.
+            // Without a list of members, the whole zone is deleted.
             (_, Some(_)) if lists == Members::default() => Members::default(),
             (_, Some(known)) if (0..2).any(|list| !lists[list].is_subset(&known[list])) => return 400,
             (_, Some([members, principals]))
@@ -171,12 +179,14 @@ fn random_changes_in_all_forms_give_what_a_plain_model_has() {
         let context = || format!("seed {seed}, change {turn}: {change:?} of {before:?}: {answer:?}");
         assert_eq!(answer.status, expected, "{}", context());
         *seen.entry((change.method, expected)).or_default() += 1;
+        *seen.entry((if change.is_bare { "bare" } else { "listed" }, expected)).or_default() += 1;
         for fields in [&[&token[..]][..], &[&token, JSON[0], JSON[1]]] {
             let all = lab.send(&format!("GET {ZONE}/defined-configuration/zone"), fields, "");
             assert_eq!(zones(&all), model, "{}", context());
         }
     }
     // Each outcome must have occurred, otherwise the test says little.
+    assert!(seen.contains_key(&("bare", 204)), "no zone was deleted as a whole: {seen:?}");
     for outcome in [("POST", 201), ("PATCH", 204), ("PATCH", 404), ("DELETE", 204), ("DELETE", 400), ("DELETE", 404)] {
         assert!(seen.contains_key(&outcome), "{outcome:?} never occurred: {seen:?}");
     }

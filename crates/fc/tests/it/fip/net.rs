@@ -413,7 +413,7 @@ impl Net {
                     let (name, available) = (station.fabric_name, station.switch.domain().is_some());
                     station.fcf.handle(now, fcf::Input::Fabric { name, available });
                 }
-                fabric_switch::Output::Persist { .. } | fabric_switch::Output::Zones(_) => {}
+                fabric_switch::Output::Persist { .. } | fabric_switch::Output::Zones { .. } => {}
             }
         }
         self.drain_fcf(at);

@@ -317,7 +317,8 @@ fn zones_are_stored_before_they_are_sent_to_other_switches() {
     let change = ZoneChange::Replace(database.clone());
     machine.handle(bed.now, Input::ChangeZones { tag: 3, change });
     let outputs: Vec<Output> = std::iter::from_fn(|| machine.poll_output()).collect();
-    let kept = outputs.iter().position(|output| *output == Output::Zones(database.clone()));
+    let kept =
+        outputs.iter().position(|output| *output == Output::Zones { database: database.clone(), effective: true });
     let reported =
         outputs.iter().position(|output| *output == Output::Event(Event::ZonesChanged { tag: 3, result: Ok(()) }));
     assert!(kept.is_some() && kept < reported, "{outputs:?}");

@@ -329,7 +329,7 @@ impl Bed {
                 Output::Fib(delta) => self.nodes[node].fib.apply(&delta),
                 Output::Send { port, frame } => self.leave(node, port, frame),
                 Output::Event(event) => self.events.push((self.now, node, event)),
-                Output::Zones(database) => self.nodes[node].kept = database,
+                Output::Zones { database, .. } => self.nodes[node].kept = database,
                 Output::Persist { .. } => {}
             }
         }

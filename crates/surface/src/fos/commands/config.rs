@@ -5,7 +5,7 @@ use crate::fos::fault::Fault;
 use crate::fos::ports as model;
 use crate::fos::room::Room;
 use crate::fos::switches::{Date, PRODUCT};
-use crate::fos::zones::{seen, shown, text};
+use crate::fos::zones::{seen, shown, size_limit, text};
 use crate::fos::{FIRMWARE, switches};
 use sanloom_api::view::SwitchRow;
 use sanloom_api::zone_database::{Database, Member};
@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 pub fn zone_size(room: &mut Room<'_>, _: &[String]) -> Outcome {
     let status = room.zone_status()?;
     let committed = status.state.database_bytes;
-    let available = status.database_max_bytes.saturating_sub(committed);
+    let limit = size_limit(&status);
+    let available = limit.saturating_sub(committed);
     let open = status.transaction.map_or(0, |open| open.database_bytes);
     let text = format!(
-        "Zone DB max size - {} bytes\nAvailable Zone DB size - {available} bytes\ncommitted - {committed}\n\
-         transaction - {open}\n",
-        status.database_max_bytes
+        "Zone DB max size - {limit} bytes\nAvailable Zone DB size - {available} bytes\ncommitted - {committed}\n\
+         transaction - {open}\n"
     );
     Ok((text, 0))
 }

@@ -12,7 +12,16 @@ const NOT_REMOTE: [&str; 5] = ["exit", "fosexec", "logout", "quit", "setcontext"
 
 /// Returns whether a command selects a logical switch.
 pub fn is_selection(command: &str) -> bool {
-    words::arguments(command).is_some_and(|(name, _)| name.eq_ignore_ascii_case("setcontext"))
+    is_named(command, "setcontext")
+}
+
+/// Returns whether a command runs another one, whose failures it counts itself.
+pub fn runs_another(command: &str) -> bool {
+    is_named(command, "fosexec")
+}
+
+fn is_named(command: &str, name: &str) -> bool {
+    words::arguments(command).is_some_and(|(own, _)| own.eq_ignore_ascii_case(name))
 }
 
 impl Console {
@@ -25,7 +34,7 @@ impl Console {
         fabric: &mut dyn Fabric,
     ) -> Reply {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        match (entry.name, &arguments[..]) {
+        let reply = match (entry.name, &arguments[..]) {
             ("setcontext", [id]) => match self.logical(now, Some(id), fabric) {
                 Ok(found) => {
                     for (id, switch) in found {
@@ -36,10 +45,14 @@ impl Console {
                 Err(fault) => outcome(entry, Err(fault)),
             },
             ("fosexec", ["--fid" | "-fid", id, "-cmd" | "--cmd", command @ ..]) if !command.is_empty() => {
-                self.each(now, entry, id, &command.join(" "), fabric)
+                match self.each(now, entry, id, &command.join(" "), fabric) {
+                    Ok(reply) => return reply,
+                    Err(reply) => reply,
+                }
             }
             _ => outcome(entry, Err(usage())),
-        }
+        };
+        Reply { failed: u32::from(reply.status != 0), ..reply }
     }
 
     /// Logical switches of the chassis with their fabric IDs: the one with this ID, or all.
@@ -68,20 +81,30 @@ impl Console {
         self.left.insert(replace(&mut self.switch, switch));
     }
 
-    /// Runs a command at one logical switch or at all of them.
-    fn each(&mut self, now: Now, entry: &Entry, id: &str, command: &str, fabric: &mut dyn Fabric) -> Reply {
+    /// Runs a command at one logical switch or at all of them. The reply counts its failures.
+    ///
+    /// # Errors
+    /// The reply to arguments that are not valid: no switch has run the command.
+    fn each(
+        &mut self,
+        now: Now,
+        entry: &Entry,
+        id: &str,
+        command: &str,
+        fabric: &mut dyn Fabric,
+    ) -> Result<Reply, Reply> {
         let command = match words::commands(command, is_command) {
             Ok(commands) if commands.len() == 1 => commands.concat(),
-            Ok(_) => return outcome(entry, Err(usage())),
-            Err(text) => return failure(&text),
+            Ok(_) => return Err(outcome(entry, Err(usage()))),
+            Err(text) => return Err(failure(&text)),
         };
         let name = words::arguments(&command).map(|(name, _)| name.to_ascii_lowercase()).unwrap_or_default();
         if NOT_REMOTE.contains(&&*name) {
-            return failure(&format!("{name} is not allowed with fosexec."));
+            return Err(failure(&format!("{name} is not allowed with fosexec.")));
         }
         let found = match self.logical(now, (id != "all").then_some(id), fabric) {
             Ok(found) => found,
-            Err(fault) => return outcome(entry, Err(fault)),
+            Err(fault) => return Err(outcome(entry, Err(fault))),
         };
         let (switch, shared, left) = (self.switch.clone(), self.shared.clone(), self.left.clone());
         let mut all = Reply::default();
@@ -93,13 +116,15 @@ impl Console {
                 self.question = None;
                 all.output += "\nThe command asks; answer it with its option -f.\n";
                 all.status = 1;
+                all.failed += 1;
             }
             all.status = all.status.max(reply.status);
+            all.failed += reply.failed;
         }
         // A transaction that the command has opened ends with the session.
         let visited = replace(&mut self.left, left);
         self.left.extend(visited.into_iter().chain([replace(&mut self.switch, switch)]));
         self.shared = shared;
-        all
+        Ok(all)
     }
 }

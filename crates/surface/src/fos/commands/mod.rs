@@ -195,7 +195,8 @@ impl Console {
             Err(reply) => return Reply { failed: 1, ..reply },
         };
         let reply = self.run(now, command, fabric);
-        let reply = Reply { failed: u32::from(reply.status != 0), ..reply };
+        let failed = if contexts::runs_another(command) { reply.failed } else { u32::from(reply.status != 0) };
+        let reply = Reply { failed, ..reply };
         if reply.asks { reply } else { filters.iter().fold(reply, |reply, filter| filter.apply(reply)) }
     }
 

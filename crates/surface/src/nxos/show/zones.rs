@@ -1,6 +1,6 @@
 //! Zones, zone sets and FC aliases.
 
-use crate::fos::zones::{seen, shown};
+use crate::fos::zones::{seen, shown, size_limit};
 use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, absent, object, row, table};
 use crate::nxos::session::{Session, is_port_name};
@@ -301,7 +301,7 @@ pub fn status(session: &mut Session<'_>, values: &Values) -> Outcome {
         let smart = if zoning.is_smart(settings.is_smart) { "enabled" } else { "disabled" };
         let owner = owner(status);
         let bytes = status.state.database_bytes;
-        let limit = status.database_max_bytes.min(u32::MAX.into()).max(1);
+        let limit = size_limit(status).max(1);
         let percent = bytes.saturating_mul(100) / limit;
         let names: BTreeSet<&String> = fcaliases(&zoning).map(|(name, _)| name).collect();
         let sets = database.configs.len() + settings.empty_sets.len();
