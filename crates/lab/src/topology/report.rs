@@ -108,7 +108,7 @@ pub struct ZoneRange {
     pub shown: Vec<(String, String)>,
 }
 
-/// All links between two switches of one network.
+/// All links between two switches of one network; those of Ethernet that accept the same VLANs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IslGroup {
     pub switches: [String; 2],
