@@ -3,6 +3,7 @@
 //! Frames and packets take the paths with the fewest links that accept their VLAN, and each switch
 //! divides them evenly among the links of these paths.
 
+use super::gateways::sessions_behind;
 use super::names::compress_all;
 use super::report::IslGroup;
 use sanloom_fc::config::{EthernetNode, InfinibandNode};
@@ -15,8 +16,8 @@ type End = (usize, u16, u64);
 /// Links between switches of one network, and the ends whose sessions cross them.
 struct Trunks {
     switches: usize,
-    /// Links by index of the network, by pair of switches, the smaller index first, and by the VLANs
-    /// that they accept.
+    /// Links by index of the network, by pair of switches, the smaller index first, and by the
+    /// VLANs that they accept.
     links: BTreeMap<Between, Vec<usize>>,
     /// The switch and the VLAN of the partners of each end.
     partners: BTreeMap<End, BTreeSet<Partner>>,
@@ -150,8 +151,8 @@ fn flow(neighbours: &Neighbours, from: u16, distance: &[u32]) -> Vec<((usize, u1
     crossed
 }
 
-/// Returns the links between Ethernet switches, with the sessions of iSCSI and the virtual links
-/// that cross them.
+/// Returns the links between Ethernet switches, with the sessions of iSCSI of hosts and of
+/// virtualization switches, and the virtual links that cross them.
 pub(super) fn of_ethernet(lab: &Lab) -> Vec<IslGroup> {
     let switch = |node: EthernetNode| match node {
         EthernetNode::Switch(switch) => Some(switch),
@@ -169,6 +170,13 @@ pub(super) fn of_ethernet(lab: &Lab) -> Vec<IslGroup> {
         Some((link, switch, lab.ethernet_links[link].rate.bytes_per_s()))
     };
     for_each_leg(lab, |vlan, ends| trunks.add(vlan, ends.map(end)));
+    let (paths, behind) = (lab.iscsi_paths(), sessions_behind(lab));
+    for session in paths.back_ends().into_iter().filter(|(switch, storage, _)| behind.contains(&(*switch, *storage))) {
+        // Virtualization switches log in without a VLAN.
+        if let Some((ends, _)) = paths.ends_of_back_end(session) {
+            trunks.add(None, ends.map(end));
+        }
+    }
     for path in fcoe_paths(lab).iter().filter(|path| path.is_joined) {
         trunks.add(path.config.vlan, path.interfaces.map(end));
     }

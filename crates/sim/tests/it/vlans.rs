@@ -1,4 +1,5 @@
-//! VLANs on links between Ethernet switches: what `check` permits moves data, and nothing else does.
+//! VLANs on links between Ethernet switches: what `check` permits moves data, and nothing else
+//! does.
 
 use crate::ethernet::fabric::Fabric;
 use crate::labs;

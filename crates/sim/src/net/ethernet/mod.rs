@@ -20,8 +20,8 @@
 //!
 //! - The memory of a frame is taken when the switch acts on it and freed when it begins to leave.
 //! - A frame that is forwarded by cut-through takes its whole memory at once.
-//! - Routes follow a link that goes down or comes up at once. Each VLAN takes its shortest paths; no
-//!   spanning tree blocks links.
+//! - Routes follow a link that goes down or comes up at once. Each VLAN takes its shortest paths,
+//!   and no spanning tree blocks links.
 
 mod deadlock;
 mod egress;
@@ -124,8 +124,8 @@ pub struct EthernetSwitchPlan {
     pub ecn: [Option<Ecn>; PRIORITIES],
     /// Longest frame from the destination address to the FCS.
     pub longest_bytes: u16,
-    /// VLANs of each port, as a mask of their numbers in the lab. Frames take the shortest path over
-    /// links whose ports belong to their VLAN.
+    /// VLANs of each port, as a mask of their numbers in the lab. Frames take the shortest path
+    /// over links whose ports belong to their VLAN.
     pub vlans: Vec<u32>,
 }
 

@@ -43,8 +43,8 @@ impl Routes {
         routes
     }
 
-    /// Returns why a switch has no port for a frame: the VLAN has no path but there is one, or there
-    /// is none at all.
+    /// Returns why a switch has no port for a frame: only its VLAN has no path, or there is none at
+    /// all.
     #[cold]
     pub fn obstacle(&self, switch: u16, to: u16) -> PacketLoss {
         let hops = self.hops.get(usize::from(switch)).and_then(|row| row.get(usize::from(to)));

@@ -58,7 +58,8 @@ fn draw_switch(dice: &mut SplitMix64, ports: usize, (lossless, pauses_links): (u
     }
 }
 
-/// Gives VLANs to some links, mostly the same ones at both ends. All links accept frames of no VLAN.
+/// Gives VLANs to some links, mostly the same ones at both ends. All links accept frames of no
+/// VLAN.
 fn draw_vlans(dice: &mut SplitMix64, links: &[EthernetLinkPlan], switches: &mut [EthernetSwitchPlan]) {
     for link in links {
         if !dice.chance(60) {
