@@ -210,6 +210,11 @@ impl EthernetLink {
         })
     }
 
+    /// Returns whether the link accepts frames of a VLAN. Frames of no VLAN always pass.
+    pub fn accepts(&self, vlan: Option<u16>) -> bool {
+        vlan.is_none_or(|vlan| self.vlans.is_empty() || self.vlans.contains(&vlan))
+    }
+
     /// Headroom that a lossless priority needs at either end, in bytes, if frames have a payload of
     /// up to `mtu` bytes: bytes on the line in both directions, those that the sender still sends
     /// within its reaction time, one frame that the pause frame waits for, one that has begun, and
@@ -240,11 +245,10 @@ impl VlanNumbers {
     }
 
     /// Mask of the numbers that a port with these VLANs accepts; all of them if `vlans` is empty.
+    /// Frames of no VLAN always pass, and no frame has a number that the lab does not use.
     pub fn mask(&self, vlans: &[u16]) -> u32 {
-        if vlans.is_empty() {
-            return u32::MAX;
-        }
-        vlans.iter().fold(1, |mask, vlan| mask | 1 << self.number(Some(*vlan)))
+        let others = |(vlan, _): &(&u16, &u8)| !vlans.is_empty() && !vlans.contains(vlan);
+        self.0.iter().filter(others).fold(u32::MAX, |mask, (_, number)| mask & !(1 << number))
     }
 }
 

@@ -291,10 +291,7 @@ pub(super) fn vlans(lab: &Lab) -> BTreeSet<u16> {
 
 /// As [`Lab::ethernet_groups`], without some links, which have no group.
 pub(super) fn ethernet_groups_without(lab: &Lab, vlan: Option<u16>, broken: &BTreeSet<u16>) -> Vec<Option<u16>> {
-    let accepts = |number: usize, link: &EthernetLink| {
-        !broken.contains(&(number as u16))
-            && vlan.is_none_or(|vlan| link.vlans.is_empty() || link.vlans.contains(&vlan))
-    };
+    let accepts = |number: usize, link: &EthernetLink| !broken.contains(&(number as u16)) && link.accepts(vlan);
     let mut switches: Vec<usize> = (0..lab.ethernet_switches.len()).collect();
     fn root(parent: &[usize], mut switch: usize) -> usize {
         while parent[switch] != switch {

@@ -157,8 +157,7 @@ struct Widest {
 impl Widest {
     fn of(lab: &Lab, vlan: Option<u16>, from: usize) -> Widest {
         let mut neighbours: Vec<Vec<(usize, EthernetRate)>> = vec![Vec::new(); lab.ethernet_switches.len()];
-        let accepts = |vlans: &[u16]| vlan.is_none_or(|vlan| vlans.is_empty() || vlans.contains(&vlan));
-        for link in lab.ethernet_links.iter().filter(|link| accepts(&link.vlans)) {
+        for link in lab.ethernet_links.iter().filter(|link| link.accepts(vlan)) {
             if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
                 let [a, b] = [a, b].map(usize::from);
                 neighbours[a].push((b, link.rate));

@@ -196,7 +196,7 @@ pub(super) const LINK: [Key; 3] = [
         path: "vlans",
         kind: Kind::Numbers { min: 1, max: 4_094 },
         fallback: Fallback::Absent("all of them"),
-        meaning: "VLANs that an Ethernet link accepts; frames of other VLANs are dropped. Frames of no VLAN always pass.",
+        meaning: "VLANs that an Ethernet link accepts; frames of other VLANs take other links. Frames of no VLAN always pass.",
         example: "[10, 20]",
         also: &["vlan", "trunk", "allowed_vlans"],
     },

@@ -233,7 +233,7 @@ pub(super) const INITIATOR: [Key; 13] = [
         path: "iscsi.vlan",
         kind: Kind::Integer { min: 1, max: 4_094 },
         fallback: Fallback::Absent("frames of no VLAN"),
-        meaning: "VLAN of the frames of both directions. Every link between host and storage must accept it.",
+        meaning: "VLAN of the frames of both directions. Links that accept it must join host and storage.",
         example: "20",
         also: &["vlan_id", "vid"],
     },

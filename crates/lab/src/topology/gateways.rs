@@ -42,9 +42,7 @@ impl BehindGateways {
         if own.is_empty() {
             return found;
         }
-        let name = |port: &AttachedPort| port.identity.port_name;
-        let hosts: BTreeMap<Wwpn, usize> = permitted.hosts.iter().map(name).zip(0..).collect();
-        let storage: BTreeMap<Wwpn, usize> = permitted.storage.iter().map(name).zip(0..).collect();
+        let names = Names::of(permitted);
         let all: BTreeMap<Wwpn, Part> = parts_by_name(lab);
         let mut numbers: BTreeMap<(u16, Behind), usize> = BTreeMap::new();
         for pair in pairs.filter(|(_, storage)| own.contains(storage)) {
@@ -54,10 +52,7 @@ impl BehindGateways {
                     let need = match &path {
                         Behind::Fcp(paths) => {
                             found.ports.extend(paths.iter().flatten().filter_map(|name| all.get(name)));
-                            let ports = |[a, b]: &[Wwpn; 2]| hosts.get(a).zip(storage.get(b)).map(|(a, b)| [*a, *b]);
-                            let is_permitted =
-                                |ports: &[usize; 2]| permitted.partners(ports[0]).contains(&(ports[1] as u32));
-                            Need::Fcp(paths.iter().filter_map(ports).filter(is_permitted).collect())
+                            Need::Fcp(names.permitted(paths).collect())
                         }
                         &Behind::Iscsi(system) if iscsi.back_ends().contains_key(&(pair.1, system)) => {
                             Need::Iscsi((pair.1, system))
@@ -147,6 +142,69 @@ impl BehindGateways {
         }
         parts
     }
+}
+
+/// Linked ports of Fibre Channel by their names.
+struct Names<'p> {
+    permitted: &'p PermittedPairs,
+    hosts: BTreeMap<Wwpn, usize>,
+    storage: BTreeMap<Wwpn, usize>,
+}
+
+impl<'p> Names<'p> {
+    fn of(permitted: &'p PermittedPairs) -> Names<'p> {
+        let by_name = |ports: &[AttachedPort]| ports.iter().map(|port| port.identity.port_name).zip(0..).collect();
+        Names { permitted, hosts: by_name(&permitted.hosts), storage: by_name(&permitted.storage) }
+    }
+
+    /// Returns the indices of both ports of the paths that zones permit.
+    fn permitted<'a>(&'a self, paths: &'a [[Wwpn; 2]]) -> impl Iterator<Item = [usize; 2]> + 'a {
+        let ports = |[a, b]: &[Wwpn; 2]| Some([*self.hosts.get(a)?, *self.storage.get(b)?]);
+        let is_permitted = |ports: &[usize; 2]| self.permitted.partners(ports[0]).contains(&(ports[1] as u32));
+        paths.iter().filter_map(ports).filter(is_permitted)
+    }
+}
+
+/// Returns the connections behind gateways that the workloads need, with the gateway.
+fn behind_workloads(lab: &Lab) -> BTreeSet<(u16, Behind)> {
+    let own: BTreeSet<u16> = gateways(lab).collect();
+    let mut pairs: BTreeSet<Pair> = BTreeSet::new();
+    for workload in &lab.workloads {
+        let targets: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).collect();
+        for storage in targets.intersection(&own) {
+            pairs.extend(workload.hosts.iter().map(|host| (*host, *storage)));
+        }
+    }
+    let mut found = BTreeSet::new();
+    for pair in pairs {
+        for lun in lab.luns_in_use(pair.0, pair.1) {
+            found.extend(behind(lab, pair, lun).into_iter().map(|path| (pair.1, path)));
+        }
+    }
+    found
+}
+
+/// Returns the pairs of ports in [`PermittedPairs`] between which gateways pass on the data of
+/// workloads.
+pub(super) fn port_pairs_behind(lab: &Lab, permitted: &PermittedPairs) -> BTreeSet<[usize; 2]> {
+    let names = Names::of(permitted);
+    let mut pairs = BTreeSet::new();
+    for (_, path) in behind_workloads(lab) {
+        if let Behind::Fcp(paths) = path {
+            pairs.extend(names.permitted(&paths));
+        }
+    }
+    pairs
+}
+
+/// Returns the virtualization switches with the storage systems to which they pass on the data of
+/// workloads over iSCSI.
+pub(super) fn sessions_behind(lab: &Lab) -> BTreeSet<Pair> {
+    let sessions = behind_workloads(lab).into_iter().filter_map(|(switch, path)| match path {
+        Behind::Iscsi(storage) => Some((switch, storage)),
+        Behind::Fcp(_) => None,
+    });
+    sessions.collect()
 }
 
 /// The parts with the ports of hosts and storage, by port name. A virtual port fails with the HBA

@@ -5,6 +5,7 @@ use super::classes::{Class, Classes};
 use super::cut::Reach;
 use super::disjoint::{PortPair, disjoint};
 use super::durability::{self, Durability};
+use super::gateways::port_pairs_behind;
 use super::loops::{self, LoopTimes};
 use super::names::compress_all;
 use super::network::{Network, Remains};
@@ -108,7 +109,7 @@ pub struct ZoneRange {
     pub shown: Vec<(String, String)>,
 }
 
-/// All links between two switches of one network.
+/// All links between two switches of one network; those of Ethernet that accept the same VLANs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IslGroup {
     pub switches: [String; 2],
@@ -119,9 +120,9 @@ pub struct IslGroup {
     /// Bytes per second in one direction of the links that routing uses, which are those of the
     /// lowest cost.
     pub bytes_per_s: u64,
-    /// For each of the two switches, bytes per second of the host and storage ports whose traffic
-    /// enters this group there. For each port, the cheapest paths to every partner lead a share of
-    /// its traffic over the group; the port counts with its largest share.
+    /// For each of the two switches, bytes per second of the ports of hosts, storage and gateways
+    /// whose traffic enters this group there. For each port, the cheapest paths to every partner
+    /// lead a share of its traffic over the group; the port counts with its largest share.
     pub behind_bytes_per_s: [f64; 2],
     /// Ratio of the smaller side of `behind_bytes_per_s` to `bytes_per_s`. The smaller side counts
     /// because one side cannot receive more than the other sends.
@@ -282,6 +283,9 @@ fn fabrics(lab: &Lab, network: &Network) -> Vec<String> {
 }
 
 fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> {
+    if network.groups.is_empty() {
+        return Vec::new();
+    }
     let mut behind = vec![[0.0_f64; 2]; network.groups.len()];
     let permitted = &network.permitted;
     // For each port of a class the switches of its partners.
@@ -297,10 +301,16 @@ fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> 
     }
     // By link: the port at its end, and the switches of the partners of all who share it.
     let mut links: BTreeMap<usize, (u16, BTreeSet<u16>)> = BTreeMap::new();
+    let mut add_port = |port: &AttachedPort, partners: &BTreeSet<u16>| {
+        links.entry(port.link).or_insert_with(|| (port.switch, BTreeSet::new())).1.extend(partners);
+    };
+    for [own, far] in port_pairs_behind(lab, permitted) {
+        let ends = [&permitted.hosts[own], &permitted.storage[far]];
+        add_port(ends[0], &BTreeSet::from([ends[1].switch]));
+        add_port(ends[1], &BTreeSet::from([ends[0].switch]));
+    }
     let mut add = |ports: &[AttachedPort], partners: &[BTreeSet<u16>]| {
-        for (port, partners) in ports.iter().zip(partners) {
-            links.entry(port.link).or_insert_with(|| (port.switch, BTreeSet::new())).1.extend(partners);
-        }
+        ports.iter().zip(partners).for_each(|(port, partners)| add_port(port, partners));
     };
     for (class, partners) in classes.hosts.iter().zip(&of_hosts) {
         class.members.iter().for_each(|host| add(&permitted.hosts[permitted.ports_of_host(*host)], partners));

@@ -9,5 +9,6 @@ mod topology;
 mod topology_gateways;
 mod topology_ipoib;
 mod topology_storage;
+mod topology_trunks;
 mod virtual_disks;
 mod zone_edits;

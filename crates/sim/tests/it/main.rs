@@ -56,6 +56,7 @@ mod threads;
 mod trace_planes;
 mod trace_timeline;
 mod virtual_channels;
+mod vlans;
 mod workload_arrivals;
 mod workload_determinism;
 mod workload_requests;

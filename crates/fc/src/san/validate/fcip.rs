@@ -15,7 +15,7 @@ pub(super) fn advise(
     problems: &mut Problems,
 ) {
     let ends = path.interfaces.map(|number| interfaces[usize::from(number)].link);
-    let Some(distance) = distance_between(ways, ends) else { return };
+    let Some(distance) = distance_between(ways, path.config.vlan, ends) else { return };
     let tcp = tunnel.tcp();
     let (window, buffer) = (u64::from(tcp.largest_window_bytes()), u64::from(tcp.largest_send_buffer_bytes()));
     let limits = [

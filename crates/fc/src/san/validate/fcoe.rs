@@ -81,10 +81,10 @@ fn not_joined(
     problems.add(ProblemKind::BadLink, place.key(key), reason, remedy);
 }
 
-/// Ethernet links below a virtual link: a shortest way.
+/// Ethernet links below a virtual link: a shortest way in its VLAN.
 fn way(ways: &mut Ways<'_>, path: &FcoePath, interfaces: &[EthernetInterface]) -> Vec<usize> {
-    let [start, goal] = path.interfaces.map(|number| interfaces[usize::from(number)].link);
-    ways.between(start, goal).unwrap_or_default()
+    let ends = path.interfaces.map(|number| interfaces[usize::from(number)].link);
+    ways.between(path.config.vlan, ends).unwrap_or_default()
 }
 
 /// Ethernet switches at the ends of links, in ascending order.

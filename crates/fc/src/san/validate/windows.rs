@@ -29,18 +29,19 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     IpPaths::for_each_pair(lab, |paths, host, storage, of_pair| {
         let (Some(target), Some(way)) = (lab.live.iscsi.get(&storage), of_pair.first()) else { return true };
         let [near, far] = way.ends;
+        let config = &lab.hosts[usize::from(host)];
+        let vlan = config.iscsi.vlan;
         let distance = match way.router {
-            None => part(&mut ways, paths, [near, far]),
+            None => part(&mut ways, paths, vlan, [near, far]),
             Some((router, [own, beyond])) => {
-                let first = part(&mut ways, paths, [near, own]);
+                let first = part(&mut ways, paths, vlan, [near, own]);
                 let per_packet = lab.infiniband.ipoib.routers.get(&router).map_or(0, |router| router.per_packet.0);
-                first.zip(part(&mut ways, paths, [beyond, far])).map(|(first, second)| {
+                first.zip(part(&mut ways, paths, vlan, [beyond, far])).map(|(first, second)| {
                     let whole = first.and(second);
                     Distance { round_trip: Picos(whole.round_trip.0 + 2 * per_packet), ..whole }
                 })
             }
         };
-        let config = &lab.hosts[usize::from(host)];
         let sessions = Sessions {
             place: Place::of(Section::Host, usize::from(host)),
             names: [&config.name, &lab.storage[usize::from(storage)].name],
@@ -96,7 +97,8 @@ fn back_ends(lab: &Lab, ways: &mut Ways<'_>, limit: usize, problems: &mut Proble
             let (Some(near), Some(far)) = (lab.live.iscsi.get(&switch), lab.live.iscsi.get(&storage)) else { continue };
             let Some((ends, _)) = paths.ends_of_back_end((switch, storage, 0)) else { continue };
             let links = ends.map(|interface| paths.interfaces[usize::from(interface)].link);
-            let Some(distance) = distance_between(ways, links).filter(|_| reported < limit) else { continue };
+            // Virtualization switches log in without a VLAN.
+            let Some(distance) = distance_between(ways, None, links).filter(|_| reported < limit) else { continue };
             let sessions = Sessions {
                 place: Place::of(Section::Storage, usize::from(switch)),
                 names: [switch, storage].map(|node| lab.storage[usize::from(node)].name.as_str()),
@@ -110,9 +112,9 @@ fn back_ends(lab: &Lab, ways: &mut Ways<'_>, limit: usize, problems: &mut Proble
 }
 
 /// Returns the path between two interfaces of IP without a router.
-fn part(ways: &mut Ways<'_>, paths: &IpPaths<'_>, ends: [u16; 2]) -> Option<Distance> {
+fn part(ways: &mut Ways<'_>, paths: &IpPaths<'_>, vlan: Option<u16>, ends: [u16; 2]) -> Option<Distance> {
     if ends.iter().all(|end| paths.on_infiniband(*end).is_none()) {
-        return distance_between(ways, ends.map(|end| paths.iscsi.interfaces[usize::from(end)].link));
+        return distance_between(ways, vlan, ends.map(|end| paths.iscsi.interfaces[usize::from(end)].link));
     }
     let link = |end: u16| Some(paths.infiniband[usize::from(paths.on_infiniband(end)?)].link);
     infiniband_distance(ways, [link(ends[0])?, link(ends[1])?])
@@ -169,7 +171,8 @@ fn check(sessions: &Sessions<'_>, distance: &Distance, problems: &mut Problems) 
 /// Shortest ways between interfaces of one network; those between its switches are found once.
 pub(super) struct Ways<'l> {
     lab: &'l Lab,
-    ethernet: Graph,
+    /// By VLAN: the links that accept it.
+    ethernet: BTreeMap<Option<u16>, Graph>,
     infiniband: Graph,
 }
 
@@ -182,10 +185,10 @@ struct Graph {
 }
 
 impl Graph {
-    /// Graph of the links, each with the switches at its ends.
-    fn of(links: impl Iterator<Item = Vec<u16>>) -> Graph {
+    /// Graph of the links, each with its number and the switches at its ends.
+    fn of(links: impl Iterator<Item = (usize, Vec<u16>)>) -> Graph {
         let mut neighbours: BTreeMap<u16, Vec<(u16, usize)>> = BTreeMap::new();
-        for (number, switches) in links.enumerate() {
+        for (number, switches) in links {
             if let [a, b] = switches[..] {
                 neighbours.entry(a).or_default().push((b, number));
                 neighbours.entry(b).or_default().push((a, number));
@@ -209,15 +212,19 @@ impl Graph {
 
 impl<'l> Ways<'l> {
     pub(super) fn new(lab: &'l Lab) -> Ways<'l> {
-        let ethernet = lab.ethernet_links.iter().map(|link| link.switches().map(|(_, switch)| switch).collect());
         let infiniband = lab.infiniband.links.iter().map(|link| link.switches().map(|(_, switch)| switch).collect());
-        Ways { lab, ethernet: Graph::of(ethernet), infiniband: Graph::of(infiniband) }
+        Ways { lab, ethernet: BTreeMap::new(), infiniband: Graph::of(infiniband.enumerate()) }
     }
 
-    /// Ethernet links of a shortest way that begins and ends with these links of interfaces.
-    pub(super) fn between(&mut self, start: usize, goal: usize) -> Option<Vec<usize>> {
+    /// Ethernet links of a shortest way for the frames of a VLAN that begins and ends with these
+    /// links of interfaces.
+    pub(super) fn between(&mut self, vlan: Option<u16>, [start, goal]: [usize; 2]) -> Option<Vec<usize>> {
         let links = &self.lab.ethernet_links;
-        self.ethernet.between([start, goal], |link| links[link].switches().next().map(|(_, switch)| switch))
+        let graph = self.ethernet.entry(vlan).or_insert_with(|| {
+            let accepted = links.iter().enumerate().filter(|(_, link)| link.accepts(vlan));
+            Graph::of(accepted.map(|(number, link)| (number, link.switches().map(|(_, switch)| switch).collect())))
+        });
+        graph.between([start, goal], |link| links[link].switches().next().map(|(_, switch)| switch))
     }
 }
 
@@ -242,9 +249,9 @@ fn search(neighbours: &BTreeMap<u16, Vec<(u16, usize)>>, (from, to): (u16, u16))
     Some(way)
 }
 
-/// Returns the shortest path between two Ethernet links of interfaces.
-pub(super) fn distance_between(ways: &mut Ways<'_>, [start, goal]: [usize; 2]) -> Option<Distance> {
-    let way = ways.between(start, goal)?;
+/// Returns the shortest path in a VLAN between two Ethernet links of interfaces.
+pub(super) fn distance_between(ways: &mut Ways<'_>, vlan: Option<u16>, [start, goal]: [usize; 2]) -> Option<Distance> {
+    let way = ways.between(vlan, [start, goal])?;
     let lab = ways.lab;
     let rate = way.iter().map(|link| lab.ethernet_links[*link].rate).min()?;
     let mtu = u64::from(lab.ethernet_links[goal].mtu.min(lab.ethernet_links[start].mtu));

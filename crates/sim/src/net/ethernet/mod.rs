@@ -20,7 +20,8 @@
 //!
 //! - The memory of a frame is taken when the switch acts on it and freed when it begins to leave.
 //! - A frame that is forwarded by cut-through takes its whole memory at once.
-//! - Routes follow a link that goes down or comes up at once.
+//! - Routes follow a link that goes down or comes up at once. Each VLAN takes its shortest paths,
+//!   and no spanning tree blocks links.
 
 mod deadlock;
 mod egress;
@@ -123,7 +124,8 @@ pub struct EthernetSwitchPlan {
     pub ecn: [Option<Ecn>; PRIORITIES],
     /// Longest frame from the destination address to the FCS.
     pub longest_bytes: u16,
-    /// VLANs of each port, as a mask of their numbers in the lab.
+    /// VLANs of each port, as a mask of their numbers in the lab. Frames take the shortest path
+    /// over links whose ports belong to their VLAN.
     pub vlans: Vec<u32>,
 }
 
@@ -292,7 +294,7 @@ impl EthernetPlane {
 
     /// Returns the port through which a switch forwards a frame; `None` if there is no path.
     pub fn port_of(&self, switch: u16, packet: &Packet) -> Option<u16> {
-        self.routes.port(switch, packet.to, self.switches.get(usize::from(switch))?.hash(packet))
+        self.routes.port(switch, packet, self.switches.get(usize::from(switch))?.hash(packet))
     }
 
     /// Returns the lost frames: the line on which or at whose end, the reason and the number.
@@ -347,8 +349,14 @@ impl EthernetPlane {
     }
 
     fn find_routes(&mut self) {
-        let links = self.lines.iter().step_by(2).filter(|line| line.up).map(|line| [line.from, line.to]);
-        self.routes = Routes::new(self.switches.len(), self.interface_tx.len(), links);
+        // A VLAN may use a link if the ports at both ends belong to it. Interfaces belong to all.
+        let vlans = |end: Station| match end {
+            Station::Switch { switch, port } => self.switches[usize::from(switch)].plan.vlans[usize::from(port)],
+            Station::Interface(_) => u32::MAX,
+        };
+        let links = self.lines.iter().step_by(2).filter(|line| line.up);
+        let links: Vec<_> = links.map(|line| ([line.from, line.to], vlans(line.from) & vlans(line.to))).collect();
+        self.routes = Routes::new(self.switches.len(), self.interface_tx.len(), &links);
     }
 
     /// Keeps each lost frame from now on until [`EthernetPlane::take_lost`] takes it.

@@ -10,6 +10,8 @@ pub const SHORTEST_BYTES: u16 = 64;
 pub(super) const LONGEST_BYTES: u16 = 9_238;
 /// Number of priorities (IEEE 802.1Q).
 pub const PRIORITIES: usize = 8;
+/// Numbers of VLANs in packets.
+pub(super) const VLANS: usize = 32;
 
 /// A frame on Ethernet, without its contents. The owner of the packet finds them by `flow` and
 /// `position`.

@@ -100,17 +100,15 @@ impl EthernetPlane {
         let OnLine { tail_ps, mut packet, .. } = on_line;
         let now = events.now;
         let state = &mut self.switches[usize::from(switch)];
-        let has_vlan = |port: u16| state.plan.vlans[usize::from(port)] & 1 << packet.vlan() != 0;
         if packet.is_corrupt() && tail_ps <= now {
             return Err(PacketLoss::Fcs);
         }
         if packet.bytes > state.plan.longest_bytes {
             return Err(PacketLoss::TooLong);
         }
-        let out = self.routes.port(switch, packet.to, state.hash(&packet)).ok_or(PacketLoss::NoPath)?;
-        if !has_vlan(port) || !has_vlan(out) {
-            return Err(PacketLoss::Vlan);
-        }
+        let has_vlan = state.plan.vlans[usize::from(port)] & 1 << packet.vlan() != 0;
+        let out = self.routes.port(switch, &packet, state.hash(&packet)).filter(|_| has_vlan);
+        let Some(out) = out else { return Err(self.routes.obstacle(switch, packet.to)) };
         let number = state.tx[usize::from(out)];
         let line = &mut self.lines[number as usize];
         let priority = usize::from(packet.priority());

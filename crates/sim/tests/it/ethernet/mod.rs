@@ -8,6 +8,7 @@ mod tcp;
 
 use fabric::{Fabric, LINK, frame, switch};
 use sanloom_sim::net::ethernet::{Ecn, EthernetPlan, LineErrors, Packet, PacketLoss, Station};
+use std::collections::BTreeSet;
 
 /// Headroom of a lossless priority by the rule of IEEE 802.1Qbb annex O: twice the cable, the
 /// reaction of the peer, a longest frame that delays the pause frame, one that had begun, and the
@@ -299,6 +300,66 @@ fn a_port_outside_of_a_vlan_does_not_carry_its_frames() {
         fabric.delivered.iter().map(|(_, interface, packet)| (*interface, packet.vlan())).collect();
     assert_eq!(reached, [(1, 0), (2, 0), (2, 1)]);
     assert_eq!(fabric.net.ethernet.losses().collect::<Vec<_>>(), [(0, PacketLoss::Vlan, 1)]);
+}
+
+/// Returns three switches in a ring with an interface at the first two. The links are 2 and 3
+/// (parallel), 4 and 5 (the way over the third switch), with these VLANs at both ends.
+fn triangle(vlans: [u32; 4]) -> Fabric {
+    let at = |switch, port| Station::Switch { switch, port };
+    let mut plan = EthernetPlan { interfaces: 2, seed: 1, ..EthernetPlan::default() };
+    plan.switches = vec![switch(4), switch(4), switch(2)];
+    let own = [[Station::Interface(0), at(0, 0)], [Station::Interface(1), at(1, 0)]];
+    let between = [[at(0, 1), at(1, 1)], [at(0, 2), at(1, 2)], [at(0, 3), at(2, 0)], [at(2, 1), at(1, 3)]];
+    for (ends, vlans) in between.into_iter().zip(vlans) {
+        for end in ends {
+            if let Station::Switch { switch, port } = end {
+                plan.switches[usize::from(switch)].vlans[usize::from(port)] = vlans;
+            }
+        }
+    }
+    plan.links = own.into_iter().chain(between).map(|ends| fabric::link(ends, 10)).collect();
+    Fabric::new(plan)
+}
+
+/// Sends frames of 32 flows in a VLAN. Returns the frames that each link between switches carries,
+/// and the reasons of lost frames.
+fn carried(fabric: &mut Fabric, vlan: u8) -> ([u64; 4], BTreeSet<PacketLoss>) {
+    let frames =
+        |fabric: &Fabric| [2, 3, 4, 5].map(|link: usize| fabric.net.ethernet.lines()[2 * link].count().packets);
+    let lost = |fabric: &Fabric| fabric.net.ethernet.losses().map(|(.., frames)| frames).sum::<u64>();
+    let (before, lost_before) = (frames(fabric), lost(fabric));
+    (0..32).for_each(|flow| fabric.send(Packet::new(0, 1, flow, 0, 1_518).with_vlan(vlan)));
+    fabric.run_to(fabric.net.now() + 1_000_000_000);
+    let after = frames(fabric);
+    let reasons = fabric.net.ethernet.losses().map(|(_, loss, _)| loss).filter(|_| lost(fabric) > lost_before);
+    (std::array::from_fn(|link| after[link] - before[link]), reasons.collect())
+}
+
+#[test]
+fn each_vlan_takes_its_shortest_way_over_the_links_that_accept_it() {
+    // VLAN 1 may use one of the parallel links, VLAN 2 the other one, VLAN 3 the long way only, and
+    // VLAN 4 half of it.
+    let mut fabric = triangle([0b00011, 0b00101, 0b11111, 0b01111]);
+    let none = BTreeSet::new();
+    let (frames, lost) = carried(&mut fabric, 0);
+    assert!(frames[0] > 0 && frames[0] + frames[1] == 32 && frames[2..] == [0, 0] && lost.is_empty(), "{frames:?}");
+    assert_eq!(carried(&mut fabric, 1), ([32, 0, 0, 0], none.clone()));
+    assert_eq!(carried(&mut fabric, 2), ([0, 32, 0, 0], none.clone()));
+    assert_eq!(carried(&mut fabric, 3), ([0, 0, 32, 32], none.clone()));
+    assert_eq!(carried(&mut fabric, 4), ([0; 4], BTreeSet::from([PacketLoss::Vlan])));
+}
+
+#[test]
+fn the_ways_of_each_vlan_follow_links_that_fail_and_return() {
+    let mut fabric = triangle([0b011, 0b101, 0b111, 0b111]);
+    let none = BTreeSet::new();
+    fabric.net.set_ethernet_link(2, false);
+    assert_eq!(carried(&mut fabric, 1), ([0, 0, 32, 32], none.clone()), "around the failed link");
+    assert_eq!(carried(&mut fabric, 2), ([0, 32, 0, 0], none.clone()), "its own link is up");
+    fabric.net.set_ethernet_link(2, true);
+    assert_eq!(carried(&mut fabric, 1), ([32, 0, 0, 0], none));
+    (2..5).for_each(|link| fabric.net.set_ethernet_link(link, false));
+    assert_eq!(carried(&mut fabric, 1), ([0; 4], BTreeSet::from([PacketLoss::NoPath])), "for no VLAN");
 }
 
 #[test]

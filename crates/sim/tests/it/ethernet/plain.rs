@@ -245,15 +245,26 @@ impl Engine {
         }
     }
 
-    /// Returns the ports of the bundle that a frame takes, found by a search for each frame.
-    fn out(&self, switch: u16, packet: &Packet) -> Option<u16> {
+    /// Returns whether the port at an end of a line belongs to a VLAN.
+    fn belongs(&self, end: Station, vlan: u8) -> bool {
+        match end {
+            Station::Interface(_) => true,
+            Station::Switch { switch, port } => {
+                self.switches[usize::from(switch)].plan.vlans[usize::from(port)] >> vlan & 1 == 1
+            }
+        }
+    }
+
+    /// Returns the port that a frame takes over lines that `passes` accepts, found by a search for
+    /// each frame.
+    fn out(&self, switch: u16, packet: &Packet, passes: impl Fn(&PlainLine) -> bool) -> Option<u16> {
         // Distance of each switch from the interface.
-        let is_last = |line: &&PlainLine| line.up && line.to == Station::Interface(packet.to);
+        let is_last = |line: &&PlainLine| passes(line) && line.to == Station::Interface(packet.to);
         let mut distance: BTreeMap<u16, u32> = BTreeMap::new();
         let Station::Switch { switch: last, port } = self.lines.iter().find(is_last)?.from else { return None };
         distance.insert(last, 0);
         for round in 0..self.switches.len() as u32 {
-            for line in self.lines.iter().filter(|line| line.up) {
+            for line in self.lines.iter().filter(|line| passes(line)) {
                 if let (Station::Switch { switch: from, .. }, Station::Switch { switch: to, .. }) = (line.from, line.to)
                     && distance.get(&to) == Some(&round)
                 {
@@ -266,7 +277,7 @@ impl Engine {
             return Some(port);
         }
         let mut bundles: BTreeMap<u16, BTreeSet<(usize, u16)>> = BTreeMap::new();
-        for (number, line) in self.lines.iter().enumerate().filter(|(_, line)| line.up) {
+        for (number, line) in self.lines.iter().enumerate().filter(|(_, line)| passes(line)) {
             if let (Station::Switch { switch: from, port }, Station::Switch { switch: to, .. }) = (line.from, line.to)
                 && from == switch
                 && distance.get(&to) == Some(&(own - 1))
@@ -293,10 +304,15 @@ impl Engine {
         if packet.bytes > plan.longest_bytes {
             return self.lose(number, packet, "too long");
         }
-        let Some(out) = self.out(switch, &packet) else { return self.lose(number, packet, "no path") };
-        if [port, out].iter().any(|&port| plan.vlans[usize::from(port)] & 1 << packet.vlan() == 0) {
-            return self.lose(number, packet, "VLAN");
+        if self.out(switch, &packet, |line| line.up).is_none() {
+            return self.lose(number, packet, "no path");
         }
+        let vlan = packet.vlan();
+        let of_vlan = |line: &PlainLine| line.up && [line.from, line.to].iter().all(|end| self.belongs(*end, vlan));
+        let out = self.out(switch, &packet, of_vlan);
+        let Some(out) = out.filter(|_| self.belongs(Station::Switch { switch, port }, vlan)) else {
+            return self.lose(number, packet, "VLAN");
+        };
         let tx = self.line_of(switch, out);
         let priority = packet.priority();
         let same = self.lines[tx].waiting.iter().filter(|waiting| waiting.packet.priority() == priority);

@@ -25,12 +25,7 @@ enum Action {
     Errors(u32, LineErrors),
 }
 
-fn draw_switch(
-    dice: &mut SplitMix64,
-    ports: usize,
-    (lossless, pauses_links): (u8, bool),
-    vlans: bool,
-) -> EthernetSwitchPlan {
+fn draw_switch(dice: &mut SplitMix64, ports: usize, (lossless, pauses_links): (u8, bool)) -> EthernetSwitchPlan {
     let headroom_bytes: Vec<u64> = (0..ports).map(|_| dice.below(12_000)).collect();
     let reserve_bytes = dice.below(3_000);
     let cell_bytes = if dice.chance(30) { 208 } else { 1 };
@@ -59,7 +54,26 @@ fn draw_switch(
         cut_through: dice.chance(30),
         ecn,
         longest_bytes: if dice.chance(90) { 9_238 } else { 1_522 },
-        vlans: (0..ports).map(|_| if vlans { dice.bits() as u32 | 1 } else { u32::MAX }).collect(),
+        vlans: vec![u32::MAX; ports],
+    }
+}
+
+/// Gives VLANs to some links, mostly the same ones at both ends. All links accept frames of no
+/// VLAN.
+fn draw_vlans(dice: &mut SplitMix64, links: &[EthernetLinkPlan], switches: &mut [EthernetSwitchPlan]) {
+    for link in links {
+        if !dice.chance(60) {
+            continue;
+        }
+        let mut vlans = dice.bits() as u32 | 1;
+        for end in link.ends {
+            if let Station::Switch { switch, port } = end {
+                switches[usize::from(switch)].vlans[usize::from(port)] = vlans;
+            }
+            if dice.chance(5) {
+                vlans = dice.bits() as u32 | 1;
+            }
+        }
     }
 }
 
@@ -104,17 +118,19 @@ pub fn draw_plan(dice: &mut SplitMix64) -> EthernetPlan {
             std::array::from_fn(|_| if dice.chance(50) { 0 } else { 1 + dice.below(60) as u8 })
         }),
     });
-    let links = links.collect();
-    let vlans = dice.chance(20);
+    let links: Vec<EthernetLinkPlan> = links.collect();
     // Some networks pause whole links; in some of them, not all switches do.
     // A generator of its own, so that the other draws do not depend on it.
     let mut other = SplitMix64(!dice.0);
     let (all, most) = (other.chance(25), other.chance(15));
     let switches = ports.iter().map(|&ports| {
         let pauses_links = all || (most && other.chance(70));
-        draw_switch(dice, ports.into(), (lossless, pauses_links), vlans)
+        draw_switch(dice, ports.into(), (lossless, pauses_links))
     });
-    let switches = switches.collect();
+    let mut switches: Vec<EthernetSwitchPlan> = switches.collect();
+    if other.chance(50) {
+        draw_vlans(&mut other, &links, &mut switches);
+    }
     EthernetPlan { switches, links, interfaces: interfaces as u16, seed: dice.bits() }
 }
 
@@ -130,8 +146,7 @@ fn draw_actions(dice: &mut SplitMix64, plan: &EthernetPlan) -> BTreeMap<u64, Vec
             let bytes = [64, 84, 594, 1_518, 2_180, 9_018][dice.index(6)];
             let flow = u32::from(from) << 16 | dice.below(6) as u32;
             let mut packet = Packet::new(from, to, flow, position, bytes);
-            packet =
-                packet.with_priority([0, 3, 3, 4, 7][dice.index(5)]).with_vlan(if dice.chance(90) { 0 } else { 1 });
+            packet = packet.with_priority([0, 3, 3, 4, 7][dice.index(5)]).with_vlan([0, 0, 1, 2, 31][dice.index(5)]);
             packet = if dice.chance(50) { packet.with_ecn() } else { packet };
             actions.entry(now).or_default().push(Action::Send(packet));
         }
