@@ -4,7 +4,7 @@
 use super::Problems;
 use super::distance::{Distance, Line};
 use crate::config::{FRAME_OVERHEAD_BYTES, MediumKind, PACKET_OVERHEAD_BYTES, Picos, Tcp};
-use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, lun_of_back_end};
+use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, fcoe_paths, lun_of_back_end};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Limit on the warnings about windows.
@@ -14,24 +14,89 @@ const MAX_WINDOWS: usize = 4;
 struct Sessions<'l> {
     /// Place of the settings of the initiator.
     place: Place,
+    ends: LimitedEnds,
     names: [&'l str; 2],
     tcp: [&'l Tcp; 2],
     count: u64,
+}
+
+/// Window or send buffer of TCP that fills its path only in part.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WindowLimit {
+    /// Connections that it limits.
+    pub ends: LimitedEnds,
+    /// `window` or `send buffer`: the limit.
+    pub what: &'static str,
+    /// Its bytes, of one connection.
+    pub bytes: u64,
+    /// Connections that share the path.
+    pub connections: u64,
+    /// Round-trip time of the path.
+    pub round_trip: Picos,
+    /// Rate in one direction that the windows of all connections allow, in MB/s.
+    pub mb_per_s: f64,
+    /// Window and send buffer of each connection that keep the path full, in bytes.
+    pub needed: [u64; 2],
+}
+
+/// Connections that a [`WindowLimit`] is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LimitedEnds {
+    /// Sessions of a host, or of a storage system with virtual disks, with a storage system.
+    Sessions {
+        /// Index of the initiator among the hosts, or among the storage systems.
+        host: u16,
+        /// Index of the target among the storage systems.
+        storage: u16,
+    },
+    /// An FCIP link, by its index in the lab.
+    Link(u16),
+}
+
+/// Returns the sessions of hosts and the FCIP links whose window or send buffer does not fill their
+/// path, as `check` warns of them; at most `most`.
+pub fn window_limits(lab: &Lab, most: usize) -> Vec<WindowLimit> {
+    let mut found = Vec::new();
+    let mut ways = Ways::new(lab);
+    let interfaces = lab.ethernet_interfaces();
+    for path in fcoe_paths(lab) {
+        let Some(tunnel) = path.config.fcip else { continue };
+        let ends = path.interfaces.map(|number| interfaces[usize::from(number)].link);
+        let Some(distance) = distance_between(&mut ways, ends) else { continue };
+        let tcp = tunnel.tcp();
+        found.extend(shortage(LimitedEnds::Link(path.link), [&tcp, &tcp], 1, &distance));
+    }
+    for_each_session(lab, &mut ways, |sessions, distance| {
+        found.extend(shortage(sessions.ends, sessions.tcp, sessions.count, distance));
+        found.len() < most
+    });
+    found.truncate(most);
+    found
 }
 
 /// Windows that are smaller than the bytes that a path holds.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let mut reported = 0;
     let mut ways = Ways::new(lab);
+    for_each_session(lab, &mut ways, |sessions, distance| {
+        reported += usize::from(check(sessions, distance, problems));
+        reported < MAX_WINDOWS
+    });
+    back_ends(lab, &mut ways, MAX_WINDOWS.saturating_sub(reported), problems);
+}
+
+/// Calls `each` with the sessions of each host and storage system and their path, until it returns
+/// false.
+fn for_each_session<'l>(lab: &'l Lab, ways: &mut Ways<'l>, mut each: impl FnMut(&Sessions<'l>, &Distance) -> bool) {
     IpPaths::for_each_pair(lab, |paths, host, storage, of_pair| {
         let (Some(target), Some(way)) = (lab.live.iscsi.get(&storage), of_pair.first()) else { return true };
         let [near, far] = way.ends;
         let distance = match way.router {
-            None => part(&mut ways, paths, [near, far]),
+            None => part(ways, paths, [near, far]),
             Some((router, [own, beyond])) => {
-                let first = part(&mut ways, paths, [near, own]);
+                let first = part(ways, paths, [near, own]);
                 let per_packet = lab.infiniband.ipoib.routers.get(&router).map_or(0, |router| router.per_packet.0);
-                first.zip(part(&mut ways, paths, [beyond, far])).map(|(first, second)| {
+                first.zip(part(ways, paths, [beyond, far])).map(|(first, second)| {
                     let whole = first.and(second);
                     Distance { round_trip: Picos(whole.round_trip.0 + 2 * per_packet), ..whole }
                 })
@@ -40,14 +105,13 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
         let config = &lab.hosts[usize::from(host)];
         let sessions = Sessions {
             place: Place::of(Section::Host, usize::from(host)),
+            ends: LimitedEnds::Sessions { host, storage },
             names: [&config.name, &lab.storage[usize::from(storage)].name],
             tcp: [&config.iscsi.tcp, &target.tcp],
             count: u64::from(config.iscsi.sessions),
         };
-        reported += usize::from(distance.is_some_and(|distance| check(&sessions, &distance, problems)));
-        reported < MAX_WINDOWS
+        distance.is_none_or(|distance| each(&sessions, &distance))
     });
-    back_ends(lab, &mut ways, MAX_WINDOWS.saturating_sub(reported), problems);
 }
 
 /// Sessions of storage systems with virtual disks with their back ends. Each pair is named once, at
@@ -71,6 +135,7 @@ fn back_ends(lab: &Lab, ways: &mut Ways<'_>, limit: usize, problems: &mut Proble
             let Some(distance) = distance_between(ways, links).filter(|_| reported < limit) else { continue };
             let sessions = Sessions {
                 place: Place::of(Section::Storage, usize::from(switch)),
+                ends: LimitedEnds::Sessions { host: switch, storage },
                 names: [switch, storage].map(|node| lab.storage[usize::from(node)].name.as_str()),
                 tcp: [&near.tcp, &far.tcp],
                 count: 1,
@@ -89,23 +154,41 @@ fn part(ways: &mut Ways<'_>, paths: &IpPaths<'_>, ends: [u16; 2]) -> Option<Dist
     infiniband_distance(ways, [link(ends[0])?, link(ends[1])?])
 }
 
+/// Name of a limit by the receive window.
+const WINDOW: &str = "window";
+
+/// Returns the limit by the window or by the send buffer of `count` connections, if one of them
+/// does not fill the path.
+fn shortage(ends: LimitedEnds, tcp: [&Tcp; 2], count: u64, distance: &Distance) -> Option<WindowLimit> {
+    // Both directions have the same rate, so the smaller values are reported.
+    let [window, buffer] =
+        [Tcp::largest_window_bytes, Tcp::largest_send_buffer_bytes].map(|of| u64::from(of(tcp[0]).min(of(tcp[1]))));
+    let short_of = |bytes: u64, needed: u64| bytes * count < needed;
+    let (what, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
+        (WINDOW, window)
+    } else if short_of(buffer, distance.buffer_bytes()) {
+        ("send buffer", buffer)
+    } else {
+        return None;
+    };
+    Some(WindowLimit {
+        ends,
+        what,
+        bytes,
+        connections: count,
+        round_trip: distance.round_trip,
+        mb_per_s: distance.rate_of_window(window * count).min(distance.rate_of_buffer(buffer * count)),
+        needed: [distance.bytes(), distance.buffer_bytes()].map(|bytes| bytes.div_ceil(count)),
+    })
+}
+
 /// Returns whether a warning was added.
 fn check(sessions: &Sessions<'_>, distance: &Distance, problems: &mut Problems) -> bool {
     let [own_tcp, far_tcp] = sessions.tcp;
     let count = sessions.count;
-    // Both directions have the same rate, so the smaller values are reported.
-    let window = own_tcp.largest_window_bytes().min(far_tcp.largest_window_bytes());
-    let buffer = own_tcp.largest_send_buffer_bytes().min(far_tcp.largest_send_buffer_bytes());
-    let [window, buffer] = [window, buffer].map(u64::from);
-    let short_of = |bytes: u64, needed: u64| bytes * count < needed;
-    let (what, key, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
-        ("window", "iscsi.tcp.window", window)
-    } else if short_of(buffer, distance.buffer_bytes()) {
-        ("send buffer", "iscsi.tcp.send_buffer", buffer)
-    } else {
-        return false;
-    };
-    let per_s = distance.rate_of_window(window * count).min(distance.rate_of_buffer(buffer * count));
+    let Some(limit) = shortage(sessions.ends, sessions.tcp, count, distance) else { return false };
+    let WindowLimit { what, bytes, mb_per_s, .. } = limit;
+    let key = if what == WINDOW { "iscsi.tcp.window" } else { "iscsi.tcp.send_buffer" };
     let [own, far] = sessions.names;
     let more = match sessions.place.section {
         Section::Host => ", or use more `sessions`",
@@ -115,7 +198,7 @@ fn check(sessions: &Sessions<'_>, distance: &Distance, problems: &mut Problems) 
         ProblemKind::SmallWindow,
         sessions.place.key(key),
         format!(
-            "between `{own}` and `{far}`, {} with a round trip of {} holds {} bytes, but the {what} of {bytes} bytes of {count} session{} fills it only to {per_s:.1} MB/s",
+            "between `{own}` and `{far}`, {} with a round trip of {} holds {} bytes, but the {what} of {bytes} bytes of {count} session{} fills it only to {mb_per_s:.1} MB/s",
             distance.rate,
             distance.round_trip,
             distance.bytes(),
