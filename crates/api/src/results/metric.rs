@@ -54,6 +54,20 @@ impl Metrics {
         }
     }
 
+    /// Returns the frames that Ethernet links brought to the switches whose names match `pattern`.
+    /// `None` if there is no such switch.
+    pub(super) fn frames_into(&self, pattern: &str) -> Option<f64> {
+        let list = |section: &str| self.root.get(section).and_then(Value::as_array).into_iter().flatten();
+        let text = |value: &'_ Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        list("ethernet_switches").find(|switch| text(switch, "name").is_some_and(|name| fits(pattern, &name)))?;
+        let ways = list("ethernet_links").flat_map(|link| ["forward", "backward"].map(|way| &link[way]));
+        let is_into = |way: &&Value| {
+            let to = text(way, "to").unwrap_or_default();
+            to.rsplit_once(':').is_some_and(|(node, _)| fits(pattern, node))
+        };
+        Some(ways.filter(is_into).filter_map(|way| way["frames"].as_f64()).sum())
+    }
+
     /// Returns every path of a single number, with the number, in the order of the JSON (keys
     /// sorted). Histograms are left out.
     pub fn all(&self) -> Vec<(String, f64)> {

@@ -1,7 +1,8 @@
 //! Paths of numbers, as used by expectations and sweeps.
 
 use sanloom_api::results::{
-    ExpectationResult, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, is_metric_path,
+    EthernetDirection, EthernetLinkResult, EthernetSwitchResult, ExpectationResult, HostResult, IoStats,
+    IscsiSessionResult, LinkDirection, LinkResult, Metrics, Results, SubnetResult, SwitchResult, is_metric_path,
 };
 
 fn host(name: &str, throughput_bytes_per_s: f64) -> HostResult {
@@ -153,6 +154,100 @@ fn a_bound_is_judged_by_the_host_with_the_longest_name_and_logins_are_no_request
     let check = |metric| ExpectationResult::check(&metrics, metric, None, Some(1000.0)).ok;
     assert!(check("hosts.h.ios_failed") && !check("hosts.h.1.ios_failed"));
     assert!(check("hosts.idle.logins") && check("sum(hosts.*.requests_unanswered)"));
+}
+
+/// A lab in which one of two elements of each type carried data.
+fn half_idle() -> Results {
+    let io = IoStats { ios_offered: 4, ios_completed: 4, ..IoStats::default() };
+    let way = |to: &str, frames| EthernetDirection { to: to.into(), frames, ..EthernetDirection::default() };
+    let link = |name: &str, to: &str, frames| EthernetLinkResult {
+        name: name.into(),
+        forward: way(to, frames),
+        ..EthernetLinkResult::default()
+    };
+    let switch = |name: &str| EthernetSwitchResult { name: name.into(), ..EthernetSwitchResult::default() };
+    let session = |name: &str, pdus_received| IscsiSessionResult {
+        name: name.into(),
+        pdus_received,
+        ..IscsiSessionResult::default()
+    };
+    let fc_link = |name: &str, data_bytes| LinkResult {
+        name: name.into(),
+        backward: LinkDirection { data_bytes, frames: 3, ..LinkDirection::default() },
+        ..LinkResult::default()
+    };
+    let mut results = Results {
+        ethernet_links: vec![link("h-sw.1", "sw.1:0", 9), link("idle-sw", "sw:0", 0)],
+        ethernet_switches: vec![switch("sw.1"), switch("sw")],
+        iscsi_sessions: vec![session("h nic0>s:portal0", 7), session("idle nic0>s:portal0", 0)],
+        links: vec![fc_link("busy", 2_048), fc_link("idle", 0)],
+        switches: vec![SwitchResult { name: "fc".into(), ..SwitchResult::default() }],
+        subnet: Some(SubnetResult::default()),
+        ..Results::default()
+    };
+    results.totals.io = io;
+    results
+}
+
+#[test]
+fn an_upper_bound_on_an_element_that_carried_nothing_fails() {
+    let metrics = Metrics::new(&half_idle());
+    let check = |metric, max| ExpectationResult::check(&metrics, metric, None, Some(max));
+    for metric in [
+        "ethernet_switches.sw.frames_dropped",
+        "ethernet_links.idle-sw.forward.frames_lost",
+        "max(ethernet_links.idle*.*.paused_fraction)",
+        "iscsi_sessions.idle nic0>s:portal0.retransmission_timeouts",
+        "links.idle.backward.credit_wait_fraction",
+        "links.idle.link_resets",
+        "switches.fc.buffers_used_mean",
+    ] {
+        let verdict = check(metric, 0.0);
+        let reason = verdict.reason.clone().unwrap_or_default();
+        assert!(!verdict.ok && reason.contains("carried no data"), "{verdict:?}");
+    }
+    // Elements that carried data, several of which some did, and numbers without traffic.
+    for metric in [
+        "ethernet_switches.sw.1.frames_dropped",
+        "max(ethernet_switches.*.frames_dropped)",
+        "max(ethernet_links.*.*.frames_lost)",
+        "max(iscsi_sessions.*.retransmission_timeouts)",
+        "links.busy.forward.credit_wait_fraction",
+        "subnet.deadlocks",
+        "links.idle.down_s",
+        "switches.fc.isolated_ports",
+        // The bound states that nothing is carried.
+        "links.idle.backward.data_bytes",
+        "ethernet_links.idle-sw.forward.utilisation",
+        "count(links.idle)",
+    ] {
+        let verdict = check(metric, if metric.starts_with("count") { 1.0 } else { 0.0 });
+        assert!(verdict.ok && verdict.reason.is_none(), "{verdict:?}");
+    }
+    // A bound that the value exceeds fails for that reason alone.
+    assert_eq!(check("links.idle.backward.frames", 1.0).reason, None);
+}
+
+#[test]
+fn an_upper_bound_on_the_network_of_a_run_that_completed_nothing_fails() {
+    let mut results = half_idle();
+    results.totals.io = IoStats { ios_offered: 4, ios_unfinished: 4, ..IoStats::default() };
+    results.drops.insert("crc_error".into(), 0);
+    let metrics = Metrics::new(&results);
+    let check = |metric, min| ExpectationResult::check(&metrics, metric, min, Some(1000.0));
+    for metric in [
+        "max(iscsi_sessions.*.retransmission_timeouts)",
+        "max(ethernet_switches.*.frames_dropped)",
+        "links.busy.forward.credit_wait_fraction",
+        "drops.crc_error",
+        "subnet.deadlocks",
+    ] {
+        let verdict = check(metric, None);
+        let reason = verdict.reason.clone().unwrap_or_default();
+        assert!(!verdict.ok && reason.contains("no request of the run completed"), "{verdict:?}");
+    }
+    assert!(check("links.busy.backward.frames", Some(1.0)).ok);
+    assert!(check("switches.fc.isolated_ports", None).ok && check("links.busy.down_s", None).ok);
 }
 
 #[test]

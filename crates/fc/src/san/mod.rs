@@ -49,7 +49,9 @@ pub use problem::{Place, Problem, ProblemKind, Section};
 pub use session_reach::{NetworkPart, SessionReach};
 pub use subnet::{SubnetGraph, SubnetRoutes, infiniband_adapter_guid, infiniband_switch_guid, srp_port, subnet_config};
 pub use switches::lab_configs;
-pub use validate::{MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
+pub use validate::{
+    LimitedEnds, MAX_BLOCKS, MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES, WindowLimit, window_limits,
+};
 pub use virtual_disks::{LunOfLab, VirtualDisks};
 pub use volumes::{back_end_luns, lun_of_back_end, storage_of_iscsi, storage_of_port};
 

@@ -136,6 +136,11 @@ impl Cpu {
         self.cores.iter().map(|core| core.utilisation(now_ps)).sum::<f64>() / self.cores.len() as f64
     }
 
+    /// Returns the busy share of the busiest core in that time.
+    pub fn busiest(&self, now_ps: u64) -> f64 {
+        self.cores.iter().map(|core| core.utilisation(now_ps)).fold(0.0, f64::max)
+    }
+
     /// Returns the busy time of all cores since the start of the measurement, in ps.
     pub fn busy_ps(&self, now_ps: u64) -> u128 {
         self.cores.iter().map(|core| core.busy_ps(now_ps)).sum()

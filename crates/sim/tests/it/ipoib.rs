@@ -2,6 +2,7 @@
 
 use crate::captured::{self, Plane, packets};
 use crate::labs;
+use sanloom_api::results::{Finding, FindingKind};
 use sanloom_sim::capture::Window;
 use sanloom_test_support::{needs, tshark};
 use sanloom_wire::infiniband::{Packet, opcode};
@@ -234,6 +235,19 @@ fn a_full_queue_of_a_router_drops_packets_that_tcp_repeats() {
         assert!(router.forwarded > 1_000 && router.utilisation > 0.0, "{router:?}");
         (router.dropped, results.iscsi_sessions[0].segments_retransmitted)
     };
+    let found = |queue: u32| {
+        let router = format!("{{ per_packet = \"5us\", queue = {queue} }}");
+        let results = labs::run(&labs::lab(&routed(&router, ["4xSDR", "10GbE"], READS)));
+        let of_router = |finding: &&Finding| finding.culprit.as_deref() == Some("gateway");
+        let finding = results.findings.iter().find(of_router)?;
+        let victims: Vec<&str> = finding.victims.iter().map(|victim| victim.name.as_str()).collect();
+        assert_eq!(victims, ["server"]);
+        Some((finding.kind, finding.candidates.clone()))
+    };
+    let (kind, candidates) = found(16).expect("a finding");
+    assert_eq!(kind, FindingKind::CongestionLoss);
+    assert_eq!(candidates[0].set, [("host.gateway.ip_router.queue".to_owned(), "256".to_owned())]);
+    assert!(found(100_000).is_none_or(|(kind, _)| kind == FindingKind::Bottleneck));
     let (dropped, repeated) = drops(16);
     assert!(dropped > 0 && repeated > 0, "{dropped} dropped, {repeated} repeated");
     assert_eq!(drops(100_000), (0, 0));

@@ -16,6 +16,7 @@ mod ethernet;
 mod fcip;
 mod fcoe;
 mod frame_path;
+mod full_servers;
 mod gateway_events;
 mod gateways;
 mod host_multipath;

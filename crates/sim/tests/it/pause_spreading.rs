@@ -73,6 +73,74 @@ fn the_port_that_holds_the_frames_of_a_paused_sender_is_named_with_the_receivers
     assert_eq!(victims, [port("hc").1], "{finding:?}");
 }
 
+/// Three switches in a ring, each with a host and a storage system that serves the hosts of the
+/// others. Pauses starve the ports of the hosts, so none of them is busy all the time.
+fn ring(memory: &str) -> Results {
+    labs::run(&labs::lab(&format!(
+        r#"
+[run]
+duration = "40ms"
+warmup = "10ms"
+[ethernet_switch."s{{1..3}}"]
+pfc = 3
+memory = "{memory}"
+mtu = 2500
+[host."h{{1..3}}"]
+queue_depth = 64
+iscsi = {{ priority = 3 }}
+[storage."t{{1..3}}"]
+rate = "200k/s"
+iscsi = {{ portals = "192.0.2.{{1..3}}:3260" }}
+[[link]]
+from = "h{{1..3}}"
+to = "s{{1..3}}"
+rate = "10GbE"
+[[link]]
+from = "t{{1..3}}"
+to = "s{{1..3}}"
+rate = "10GbE"
+[[isl]]
+from = "s1"
+to = "s2"
+rate = "10GbE"
+[[isl]]
+from = "s2"
+to = "s3"
+rate = "10GbE"
+[[isl]]
+from = "s3"
+to = "s1"
+rate = "10GbE"
+[workload.a]
+hosts = "h1"
+targets = "{{t2,t3}}"
+size = "256KiB"
+[workload.b]
+hosts = "h2"
+targets = "{{t1,t3}}"
+size = "256KiB"
+[workload.c]
+hosts = "h3"
+targets = "{{t1,t2}}"
+size = "256KiB"
+"#
+    )))
+}
+
+#[test]
+fn congestion_that_starves_the_ports_of_each_other_is_found_with_more_memory() {
+    let results = ring("300KB");
+    let found = spreading(&results);
+    assert!(!found.is_empty(), "{:?}", results.findings);
+    let finding = found[0];
+    assert!(!finding.victims.is_empty() && finding.detail.contains("idle while"), "{finding:?}");
+    let keys: Vec<&str> = finding.candidates[0].set.iter().map(|(key, _)| key.as_str()).collect();
+    assert!(keys.iter().all(|key| key.ends_with(".memory")), "{keys:?}");
+    let large = ring("16MiB");
+    assert!(labs::mb_per_s(&large) > 1.1 * labs::mb_per_s(&results));
+    assert!(spreading(&large).is_empty(), "{:?}", large.findings);
+}
+
 #[test]
 fn frames_without_room_count_at_the_port_for_which_they_were() {
     let results = run("ha", "");

@@ -38,6 +38,7 @@ impl Connection {
     fn syn_timeout(&mut self) {
         if self.retry(self.config.syn_retries) {
             self.agreed.syn_lost = true;
+            self.send.board.get_or_insert_default().timeouts += 1;
             self.send.nxt = 0;
         }
     }

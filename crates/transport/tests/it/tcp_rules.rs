@@ -305,3 +305,13 @@ fn a_loss_of_a_syn_begins_with_one_segment() {
     // Karn: a repeated SYN gives no sample.
     assert_eq!((a.round_trip(), b.round_trip()), (None, Some(Span::from_ns(1))));
 }
+
+#[test]
+fn each_repeated_syn_counts_as_a_time_out() {
+    let mut a = Connection::connect(std::sync::Arc::new(reno()));
+    for at in [0, 1_000, 3_000, 7_000] {
+        a.timeout(ms(at));
+        assert!(a.poll_transmit(ms(at)).is_some(), "{at}");
+    }
+    assert_eq!(a.counters().timeouts, 3);
+}

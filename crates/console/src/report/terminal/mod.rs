@@ -13,6 +13,7 @@ mod loops;
 mod metadata;
 mod plane;
 mod replications;
+mod routers;
 pub mod view;
 mod volume;
 
@@ -51,6 +52,7 @@ pub fn render(results: &Results, width: usize) -> String {
     loops::table(&mut out, results, width);
     ethernet::tables(&mut out, results, width);
     infiniband::tables(&mut out, results, width);
+    routers::table(&mut out, results, width);
     drops(&mut out, results, width);
     events::render(&mut out, &results.events, width);
     replications::render(&mut out, results, width);
@@ -368,7 +370,8 @@ fn drops(out: &mut String, results: &Results, width: usize) {
         ("Ethernet frames lost", &on_ethernet),
         ("InfiniBand packets lost", &on_infiniband),
     ];
-    let lines: Vec<String> = planes.into_iter().filter_map(|(what, drops)| lost(what, drops)).collect();
+    let lines = planes.into_iter().filter_map(|(what, drops)| lost(what, drops)).chain(routers::drops(results));
+    let lines: Vec<String> = lines.collect();
     if lines.is_empty() {
         out.push_str("No frame was dropped.\n");
     }

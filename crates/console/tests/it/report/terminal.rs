@@ -1,7 +1,7 @@
 //! Tables on a terminal.
 
 use crate::report::fixture;
-use sanloom_api::results::{ExpectationResult, Interval, Replications, Results};
+use sanloom_api::results::{ExpectationResult, Interval, IpRouterResult, Replications, Results};
 use sanloom_console::report::terminal::render;
 
 #[test]
@@ -71,6 +71,19 @@ fn empty_results_are_a_short_text() {
     let text = render(&Results::default(), 80);
     assert!(text.contains("No frame was dropped."), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+#[test]
+fn packets_that_routers_drop_are_named() {
+    let mut results = fixture::core_edge();
+    assert!(!render(&results, 80).contains("Routers of IP"));
+    results.hosts[0].ip_router = Some(IpRouterResult { forwarded: 900, dropped: 40, utilisation: 0.5 });
+    let name = results.hosts[0].name.clone();
+    let text = render(&results, 80);
+    assert!(text.contains(&format!("Packets dropped by routers: 40 (40 {name})")), "{text}");
+    let row = text.lines().skip_while(|line| !line.starts_with("Routers of IP")).nth(2).unwrap_or_default();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), [&name, "900", "40", "50.0", "%"], "{text}");
+    assert!(!text.contains("No frame was dropped"), "{text}");
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod windows;
 
 pub(super) use ethernet::list as priorities_in_words;
 pub use traffic::MAX_BLOCKS;
+pub use windows::{LimitedEnds, WindowLimit, window_limits};
 
 use super::{Lab, Picos, Place, Problem, ProblemKind, Section};
 

@@ -4,7 +4,7 @@
 use super::Problems;
 use super::distance::{Distance, Line};
 use crate::config::{FRAME_OVERHEAD_BYTES, Load, MediumKind, PACKET_OVERHEAD_BYTES, Picos, Tcp, Workload};
-use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, lun_of_back_end};
+use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, fcoe_paths, lun_of_back_end};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Limit on the warnings about windows.
@@ -14,6 +14,7 @@ const MAX_WINDOWS: usize = 4;
 struct Sessions<'l> {
     /// Place of the settings of the initiator.
     place: Place,
+    ends: LimitedEnds,
     names: [&'l str; 2],
     tcp: [&'l Tcp; 2],
     count: u64,
@@ -21,10 +22,74 @@ struct Sessions<'l> {
     moves: [bool; 2],
 }
 
+/// Window or send buffer of TCP that fills its path only in part.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WindowLimit {
+    /// Connections that it limits.
+    pub ends: LimitedEnds,
+    /// `window` or `send buffer`: the limit.
+    pub what: &'static str,
+    /// Its bytes, of one connection.
+    pub bytes: u64,
+    /// Connections that share the path.
+    pub connections: u64,
+    /// Round-trip time of the path.
+    pub round_trip: Picos,
+    /// Rate in one direction that the windows of all connections allow, in MB/s.
+    pub mb_per_s: f64,
+    /// Window and send buffer of each connection that keep the path full, in bytes.
+    pub needed: [u64; 2],
+}
+
+/// Connections that a [`WindowLimit`] is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LimitedEnds {
+    /// Sessions of a host, or of a storage system with virtual disks, with a storage system.
+    Sessions {
+        /// Index of the initiator among the hosts, or among the storage systems.
+        host: u16,
+        /// Index of the target among the storage systems.
+        storage: u16,
+    },
+    /// An FCIP link, by its index in the lab.
+    Link(u16),
+}
+
+/// Returns the sessions of hosts and the FCIP links whose window or send buffer does not fill their
+/// path, as `check` warns of them; at most `most`.
+pub fn window_limits(lab: &Lab, most: usize) -> Vec<WindowLimit> {
+    let mut found = Vec::new();
+    let mut ways = Ways::new(lab);
+    let interfaces = lab.ethernet_interfaces();
+    for path in fcoe_paths(lab) {
+        let Some(tunnel) = path.config.fcip else { continue };
+        let ends = path.interfaces.map(|number| interfaces[usize::from(number)].link);
+        let Some(distance) = distance_between(&mut ways, path.config.vlan, ends) else { continue };
+        let tcp = tunnel.tcp();
+        found.extend(shortage(LimitedEnds::Link(path.link), [&tcp, &tcp], 1, [true; 2], &distance));
+    }
+    for_each_session(lab, &mut ways, |sessions, distance| {
+        found.extend(shortage(sessions.ends, sessions.tcp, sessions.count, sessions.moves, distance));
+        found.len() < most
+    });
+    found.truncate(most);
+    found
+}
+
 /// Windows that are smaller than the bytes that a path holds.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let mut reported = 0;
     let mut ways = Ways::new(lab);
+    for_each_session(lab, &mut ways, |sessions, distance| {
+        reported += usize::from(check(sessions, distance, problems));
+        reported < MAX_WINDOWS
+    });
+    back_ends(lab, &mut ways, MAX_WINDOWS.saturating_sub(reported), problems);
+}
+
+/// Calls `each` with the sessions of each host and storage system and their path, until it returns
+/// false.
+fn for_each_session<'l>(lab: &'l Lab, ways: &mut Ways<'l>, mut each: impl FnMut(&Sessions<'l>, &Distance) -> bool) {
     let moves: Vec<Moves> = lab.workloads.iter().map(Moves::of).collect();
     IpPaths::for_each_pair(lab, |paths, host, storage, of_pair| {
         let (Some(target), Some(way)) = (lab.live.iscsi.get(&storage), of_pair.first()) else { return true };
@@ -32,11 +97,11 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
         let config = &lab.hosts[usize::from(host)];
         let vlan = config.iscsi.vlan;
         let distance = match way.router {
-            None => part(&mut ways, paths, vlan, [near, far]),
+            None => part(ways, paths, vlan, [near, far]),
             Some((router, [own, beyond])) => {
-                let first = part(&mut ways, paths, vlan, [near, own]);
+                let first = part(ways, paths, vlan, [near, own]);
                 let per_packet = lab.infiniband.ipoib.routers.get(&router).map_or(0, |router| router.per_packet.0);
-                first.zip(part(&mut ways, paths, vlan, [beyond, far])).map(|(first, second)| {
+                first.zip(part(ways, paths, vlan, [beyond, far])).map(|(first, second)| {
                     let whole = first.and(second);
                     Distance { round_trip: Picos(whole.round_trip.0 + 2 * per_packet), ..whole }
                 })
@@ -44,15 +109,14 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
         };
         let sessions = Sessions {
             place: Place::of(Section::Host, usize::from(host)),
+            ends: LimitedEnds::Sessions { host, storage },
             names: [&config.name, &lab.storage[usize::from(storage)].name],
             tcp: [&config.iscsi.tcp, &target.tcp],
             count: u64::from(config.iscsi.sessions),
             moves: Moves::between(&moves, host, storage),
         };
-        reported += usize::from(distance.is_some_and(|distance| check(&sessions, &distance, problems)));
-        reported < MAX_WINDOWS
+        distance.is_none_or(|distance| each(&sessions, &distance))
     });
-    back_ends(lab, &mut ways, MAX_WINDOWS.saturating_sub(reported), problems);
 }
 
 /// Hosts and storage systems of a workload, and whether it moves data to the storage, and from it.
@@ -101,6 +165,7 @@ fn back_ends(lab: &Lab, ways: &mut Ways<'_>, limit: usize, problems: &mut Proble
             let Some(distance) = distance_between(ways, None, links).filter(|_| reported < limit) else { continue };
             let sessions = Sessions {
                 place: Place::of(Section::Storage, usize::from(switch)),
+                ends: LimitedEnds::Sessions { host: switch, storage },
                 names: [switch, storage].map(|node| lab.storage[usize::from(node)].name.as_str()),
                 tcp: [&near.tcp, &far.tcp],
                 count: 1,
@@ -120,25 +185,50 @@ fn part(ways: &mut Ways<'_>, paths: &IpPaths<'_>, vlan: Option<u16>, ends: [u16;
     infiniband_distance(ways, [link(ends[0])?, link(ends[1])?])
 }
 
+/// Name of a limit by the receive window.
+const WINDOW: &str = "window";
+
+/// Returns the limit by the window or by the send buffer of `count` connections, if one of them
+/// does not fill the path.
+fn shortage(
+    ends: LimitedEnds,
+    tcp: [&Tcp; 2],
+    count: u64,
+    moves: [bool; 2],
+    distance: &Distance,
+) -> Option<WindowLimit> {
+    // The receiver has the window, the sender the buffer. Both directions have the same rate, so the
+    // smaller values are reported.
+    let [own, far] = tcp;
+    let directions = [(own, far), (far, own)].into_iter().zip(moves).filter(|(_, moves)| *moves);
+    let window = directions.clone().map(|((_, to), _)| u64::from(to.largest_window_bytes())).min()?;
+    let buffer = directions.map(|((from, _), _)| u64::from(from.largest_send_buffer_bytes())).min()?;
+    let short_of = |bytes: u64, needed: u64| bytes * count < needed;
+    let (what, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
+        (WINDOW, window)
+    } else if short_of(buffer, distance.buffer_bytes()) {
+        ("send buffer", buffer)
+    } else {
+        return None;
+    };
+    Some(WindowLimit {
+        ends,
+        what,
+        bytes,
+        connections: count,
+        round_trip: distance.round_trip,
+        mb_per_s: distance.rate_of_window(window * count).min(distance.rate_of_buffer(buffer * count)),
+        needed: [distance.bytes(), distance.buffer_bytes()].map(|bytes| bytes.div_ceil(count)),
+    })
+}
+
 /// Returns whether a warning was added.
 fn check(sessions: &Sessions<'_>, distance: &Distance, problems: &mut Problems) -> bool {
     let [own_tcp, far_tcp] = sessions.tcp;
     let count = sessions.count;
-    // The receiver has the window, the sender the buffer. Both directions have the same rate, so the
-    // smaller values are reported.
-    let directions = [(own_tcp, far_tcp), (far_tcp, own_tcp)].into_iter().zip(sessions.moves);
-    let used = || directions.clone().filter(|(_, moves)| *moves).map(|(direction, _)| direction);
-    let Some(window) = used().map(|(_, to)| u64::from(to.largest_window_bytes())).min() else { return false };
-    let Some(buffer) = used().map(|(from, _)| u64::from(from.largest_send_buffer_bytes())).min() else { return false };
-    let short_of = |bytes: u64, needed: u64| bytes * count < needed;
-    let (what, key, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
-        ("window", "iscsi.tcp.window", window)
-    } else if short_of(buffer, distance.buffer_bytes()) {
-        ("send buffer", "iscsi.tcp.send_buffer", buffer)
-    } else {
-        return false;
-    };
-    let per_s = distance.rate_of_window(window * count).min(distance.rate_of_buffer(buffer * count));
+    let Some(limit) = shortage(sessions.ends, sessions.tcp, count, sessions.moves, distance) else { return false };
+    let WindowLimit { what, bytes, mb_per_s, .. } = limit;
+    let key = if what == WINDOW { "iscsi.tcp.window" } else { "iscsi.tcp.send_buffer" };
     let [own, far] = sessions.names;
     let more = match sessions.place.section {
         Section::Host => ", or use more `sessions`",
@@ -148,7 +238,7 @@ fn check(sessions: &Sessions<'_>, distance: &Distance, problems: &mut Problems) 
         ProblemKind::SmallWindow,
         sessions.place.key(key),
         format!(
-            "between `{own}` and `{far}`, {} with a round trip of {} holds {} bytes, but the {what} of {bytes} bytes of {count} session{} fills it only to {per_s:.1} MB/s",
+            "between `{own}` and `{far}`, {} with a round trip of {} holds {} bytes, but the {what} of {bytes} bytes of {count} session{} fills it only to {mb_per_s:.1} MB/s",
             distance.rate,
             distance.round_trip,
             distance.bytes(),

@@ -8,7 +8,7 @@ use sanloom_api::results::{
     Candidate, Finding, FindingKind, InfinibandDirection, InfinibandLinkResult, Measure, Results,
 };
 use sanloom_api::words::plural;
-use sanloom_fc::config::{InfinibandNode, Subnet};
+use sanloom_fc::config::{Fault, FaultKind, InfinibandLink, InfinibandNode, MAX_BLOCKS, Subnet};
 use sanloom_fc::san::Lab;
 
 /// Share of the time without credit from which on a link is worth a finding, as for Fibre Channel.
@@ -85,7 +85,10 @@ fn longer(exponent: u8) -> Candidate {
 /// shorter than packets wait in queues.
 pub(super) fn early_repetitions(view: &View<'_>, results: &Results) -> Option<Finding> {
     let lost: u64 = directions(results).map(|(.., way)| way.packets_lost).sum();
-    let was_down = results.infiniband_links.iter().any(|link| link.downtime_s > 0.0);
+    // Counters of links begin after the warm-up, but a loss in it may be repaired afterwards.
+    let explains = |fault: &Fault| matches!(fault.kind, FaultKind::Infiniband(_) | FaultKind::PowerFailure { .. });
+    let was_down =
+        results.infiniband_links.iter().any(|link| link.downtime_s > 0.0) || view.world.lab.faults.iter().any(explains);
     let repeating = results.srp_channels.iter().filter(|channel| channel.repetitions > 0);
     let most = repeating.clone().max_by_key(|channel| channel.repetitions).filter(|_| lost == 0 && !was_down)?;
     let (channels, repetitions, connections) =
@@ -148,12 +151,30 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
                 percent(way.credit_wait_fraction),
                 percent(way.utilisation)
             ),
-            remedy: format!("Give the link `blocks = {needed}`, at most 2048, or use more lanes"),
+            // `check` gives the same advice if no receiver has as many blocks.
+            remedy: match needed > MOST_BLOCKS {
+                true => format!("A lane has at most {MOST_BLOCKS} blocks: make the link shorter or slower"),
+                false => String::new(),
+            },
+            candidates: more_blocks(config, needed),
+            measure: Measure::Total,
             culprit: Some(link.name.clone()),
             ..Finding::default()
         })
     };
     waiting.filter_map(finding).collect()
+}
+
+/// Most blocks that the lab accepts for a lane.
+const MOST_BLOCKS: u64 = MAX_BLOCKS as u64;
+
+/// Returns the change that gives both ends of a link the blocks that it needs.
+fn more_blocks(link: &InfinibandLink, needed: u64) -> Vec<Candidate> {
+    let is_isl = link.ends.iter().all(|end| matches!(end.node, InfinibandNode::Switch(_)));
+    let key = format!("{}.{}.blocks", if is_isl { "isl" } else { "link" }, link.name);
+    let candidate =
+        || Candidate { what: format!("{needed} blocks for {}", link.name), set: vec![(key, needed.to_string())] };
+    (needed <= MOST_BLOCKS).then(candidate).into_iter().collect()
 }
 
 /// Returns whether missing blocks of a link that needs this many explain its waits for credit. The

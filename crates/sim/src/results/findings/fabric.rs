@@ -7,7 +7,7 @@ use crate::world::{HostNode, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Finding, FindingKind, Results, Victim};
 use sanloom_api::words::plural;
-use sanloom_fc::config::Node;
+use sanloom_fc::config::{EthernetNode, InfinibandNode, Node};
 use sanloom_fc::fabric_switch::IslState;
 use sanloom_fc::isolation::Isolation;
 use sanloom_fc::switch::LoginRejects;
@@ -99,14 +99,52 @@ pub(super) fn pathless(view: &View<'_>, results: &Results) -> Option<Finding> {
             [one] => format!("{one} never had a path to storage that it uses"),
             _ => format!("{} hosts never had a path to storage that they use", names.len()),
         },
-        detail: format!(
-            "{}; isolated links, rejected logins, zones and masks can be the cause; `sanloom zone explain` names the \
-             zones of a port",
-            list(&names)
-        ),
+        detail: format!("{}; {}", list(&names), causes(view, &names)),
         victims: names.into_iter().map(|name| Victim { name, ..Victim::default() }).collect(),
         ..Finding::default()
     })
+}
+
+/// Returns the possible causes of missing paths on the planes to which the hosts are connected.
+fn causes(view: &View<'_>, hosts: &[String]) -> String {
+    let lab = &view.world.lab;
+    let is_one = |number: u16| lab.hosts.get(usize::from(number)).is_some_and(|host| hosts.contains(&host.name));
+    let on_fc = lab.links.iter().flat_map(|link| &link.ends).any(|end| matches!(end.node, Node::Host(h) if is_one(h)));
+    let ethernet = lab.ethernet_links.iter().flat_map(|link| &link.ends);
+    let on_ethernet = ethernet.into_iter().any(|end| matches!(end.node, EthernetNode::Host(host) if is_one(host)));
+    let infiniband = lab.infiniband.links.iter().flat_map(|link| &link.ends);
+    let on_infiniband =
+        infiniband.into_iter().any(|end| matches!(end.node, InfinibandNode::Host(host) if is_one(host)));
+    let has_ipoib = lab.infiniband.ipoib.nodes.keys().any(|node| matches!(node, InfinibandNode::Host(h) if is_one(*h)));
+    let mut found = Vec::new();
+    if on_fc {
+        found.push(
+            "isolated links, rejected logins, zones and masks can be the cause; `sanloom zone explain` names the zones \
+             of a port",
+        );
+    }
+    if on_ethernet {
+        found.push(
+            "on Ethernet, a VLAN that links or `vlans` cut, different MTUs or digests, a refused login of iSCSI, and \
+             masks can be the cause",
+        );
+    }
+    if on_infiniband {
+        found.push(match has_ipoib {
+            true => {
+                "on InfiniBand, partitions, a service level without a lane that works, different MTUs of IPoIB, refused \
+                 logins and masks can be the cause"
+            }
+            false => {
+                "on InfiniBand, partitions, a service level without a lane that works, refused logins of SRP and masks \
+                 can be the cause"
+            }
+        });
+    }
+    if found.is_empty() {
+        found.push("no link leads from them to a network");
+    }
+    found.join("; ")
 }
 
 /// Returns whether the host never had a path to any storage system that it uses.

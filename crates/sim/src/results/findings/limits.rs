@@ -7,7 +7,7 @@ use sanloom_api::results::{Candidate, Finding, FindingKind, HostResult, Measure,
 use sanloom_fc::config::{LineRate, Node, StoragePort};
 
 /// Busy share from which on a resource counts as saturated.
-const FULL: f64 = 0.95;
+pub(super) const FULL: f64 = 0.95;
 
 /// Largest number of elements that one candidate changes.
 const MOST_CHANGED: usize = 16;

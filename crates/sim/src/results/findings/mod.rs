@@ -10,9 +10,11 @@ mod lanes;
 mod limits;
 mod pause_spreading;
 mod pauses;
+mod servers;
 mod slow_drain;
 mod stalls;
 mod tail_drops;
+mod windows;
 
 use super::view::View;
 use crate::world::HostNode;
@@ -43,6 +45,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(pauses::headroom(results));
     found.extend(pause_spreading::spreading(view, results));
     found.extend(tail_drops::find(view, results));
+    found.extend(tail_drops::of_tunnels(view, results));
     found.extend(fcoe_drops::find(view, results));
     found.extend(pauses::saturated(results));
     found.extend(slow_drain::find(view, results));
@@ -60,6 +63,8 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(limits::storage(view, results));
     found.extend(limits::links(view, results));
     found.extend(limits::hosts(view, results));
+    found.extend(servers::find(view, results));
+    found.extend(windows::find(view, results));
     found.sort_by_key(|finding| rank(finding.kind));
     found
 }

@@ -7,7 +7,7 @@ use super::{list, percent};
 use crate::net::ethernet::{Line, Onward, Station};
 use crate::results::events::fault_text;
 use crate::results::view::View;
-use sanloom_api::results::{EthernetDirection, Finding, FindingKind, Results, Victim};
+use sanloom_api::results::{Candidate, EthernetDirection, Finding, FindingKind, Measure, Results, Victim};
 use sanloom_api::words::plural;
 use sanloom_fc::config::{EthernetFault, FaultKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,18 @@ const SPREADS: f64 = 0.05;
 /// Share of the bytes of a paused line from which on the traffic for another port is a victim. Less
 /// are acknowledgements and requests.
 const CARRIES: f64 = 0.01;
+/// Busy share of a port and paused share of its senders together, from which on the port holds the
+/// frames of the senders: while they are paused, the port runs out of frames.
+const TOGETHER: f64 = 0.9;
+/// Busy share of such a port at least.
+const MOSTLY: f64 = 0.5;
+
+/// Largest number of switches that one candidate changes.
+const MOST_CHANGED: usize = 16;
+/// Largest memory of a switch that the lab accepts, in bytes.
+const LARGEST_MEMORY: u64 = 1 << 40;
+/// Memory of a switch for which the lab sets none, in bytes.
+const USUAL_MEMORY: u64 = 16 << 20;
 
 /// Lines of a run with their results.
 struct Lines<'v> {
@@ -56,25 +68,42 @@ impl<'v> Lines<'v> {
 
     /// Follows the pauses from a paused line to the port that causes them: the one that holds most
     /// of the frames of the line, and so on while that port is paused itself. It must be paused by
-    /// the interface at its end, or be busy. Returns its line, and the paused lines on the way.
-    fn cause(&self, start: usize) -> Option<(usize, Vec<usize>)> {
+    /// the interface at its end, or be busy while it is not starved. In a circle of pauses, the port
+    /// is beside the circle. Returns its line, and the paused lines on the way.
+    fn cause(&self, start: usize, is_dead: bool) -> Option<(usize, Vec<usize>)> {
         let mut paused = vec![start];
         loop {
             let at = *paused.last()?;
-            let held = self.onward(at);
+            let mut held = self.onward(at);
+            if paused[..paused.len() - 1].contains(&at) {
+                if is_dead {
+                    return None;
+                }
+                paused.pop();
+                held = paused.iter().flat_map(|line| self.onward(*line)).collect();
+                held.retain(|(line, _)| !self.is_paused(*line));
+            }
             let Some((next, _)) = held.iter().max_by(|a, b| a.1.behind.cmp(&b.1.behind).then(b.0.cmp(&a.0))) else {
                 // The interface at the end pauses its switch.
                 return matches!(self.lines[at].to, Station::Interface(_)).then_some((at, paused));
             };
-            if !self.is_paused(*next) {
-                return (self.way(*next).utilisation >= SATURATED).then_some((*next, paused));
+            if self.is_paused(*next) {
+                paused.push(*next);
+                continue;
             }
-            if paused.contains(next) {
-                // A circle of pauses has a finding of its own.
-                return None;
-            }
-            paused.push(*next);
+            let unpaused = held.iter().map(|(line, _)| *line).filter(|line| !self.is_paused(*line));
+            let busiest =
+                unpaused.max_by(|a, b| self.way(*a).utilisation.total_cmp(&self.way(*b).utilisation).then(b.cmp(a)));
+            let full = [Some(*next), busiest].into_iter().flatten().find(|line| self.is_full(*line, &paused, is_dead));
+            return full.map(|line| (line, paused));
         }
+    }
+
+    /// Returns whether a port holds the frames of these paused lines. In a deadlock, other ports do.
+    fn is_full(&self, port: usize, paused: &[usize], is_dead: bool) -> bool {
+        let share = paused.iter().map(|line| self.way(*line).paused_fraction).fold(0.0, f64::max);
+        let busy = self.way(port).utilisation;
+        busy >= SATURATED || !is_dead && busy >= MOSTLY && busy + share >= TOGETHER
     }
 }
 
@@ -82,18 +111,29 @@ impl<'v> Lines<'v> {
 pub(super) fn spreading(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let lines = Lines { lines: view.world.net.ethernet.lines(), results };
     let mut roots: BTreeMap<usize, Congestion> = BTreeMap::new();
-    for line in (0..lines.lines.len()).filter(|line| lines.is_paused(*line)) {
-        let Some((root, paused)) = lines.cause(line) else { continue };
-        let congestion = roots.entry(root).or_default();
-        for (&at, next) in paused.iter().zip(paused.iter().skip(1).chain([&root])) {
+    let paused_lines = (0..lines.lines.len()).filter(|line| lines.is_paused(*line));
+    // A deadlock has a finding of its own.
+    let is_dead = crate::results::ethernet::standing(view).next().is_some();
+    let causes: BTreeMap<usize, (usize, Vec<usize>)> =
+        paused_lines.filter_map(|line| Some((line, lines.cause(line, is_dead)?))).collect();
+    for (root, paused) in causes.values() {
+        let congestion = roots.entry(*root).or_default();
+        for (&at, next) in paused.iter().zip(paused.iter().skip(1).chain([root])) {
             let onward = lines.onward(at);
             let all: u64 = onward.iter().map(|(_, onward)| onward.bytes).sum();
             let is_victim = |&(number, onward): &(usize, Onward)| {
                 let carries = onward.bytes as f64 >= CARRIES * all as f64;
-                number != *next && carries && !lines.is_paused(number) && lines.way(number).utilisation < SATURATED
+                number != *next && number != *root && carries && lines.way(number).utilisation < SATURATED
             };
-            congestion.victims.extend(onward.iter().filter(|other| is_victim(other)).map(|(number, _)| number));
-            congestion.paused.extend((at != root).then_some(at));
+            // A port that other congestion pauses has frames for the port of that congestion.
+            let victim = |&(number, _): &(usize, Onward)| match lines.is_paused(number) {
+                false => Some(number),
+                true => causes.get(&number).map(|(other, _)| *other).filter(|other| {
+                    other != root && !lines.is_paused(*other) && lines.way(*other).utilisation < SATURATED
+                }),
+            };
+            congestion.victims.extend(onward.iter().filter(|other| is_victim(other)).filter_map(victim));
+            congestion.paused.extend((at != *root).then_some(at));
         }
     }
     // An interface that pauses its switch is worth a finding even if it holds back nobody yet.
@@ -136,6 +176,10 @@ fn finding(view: &View<'_>, lines: &Lines<'_>, root: usize, congestion: &Congest
         Victim { name: way.to.clone(), during_bytes_per_s: way.throughput_bytes_per_s, ..Victim::default() }
     });
     let victims: Vec<Victim> = on_ethernet.chain(behind.victims).collect();
+    let starves = !pauses && own.utilisation < SATURATED;
+    if starves {
+        cause.push_str(", and idle while the senders of its frames are paused");
+    }
     let advice = match (storm.is_some(), carries_tcp(view, lines, root, congestion), victims.is_empty()) {
         (true, ..) => "End the fault at its interface",
         (_, false, true) => {
@@ -167,10 +211,39 @@ fn finding(view: &View<'_>, lines: &Lines<'_>, root: usize, congestion: &Congest
         title,
         detail: format!("{cause}{fills}"),
         remedy: advice.to_owned(),
+        candidates: if starves { more_memory(view, lines, congestion) } else { Vec::new() },
+        measure: Measure::Total,
         culprit: Some(culprit.clone()),
         victims,
         ..Finding::default()
     }
+}
+
+/// Returns the change to eight times the memory, and at least the default, in the switches that
+/// pause the senders.
+fn more_memory(view: &View<'_>, lines: &Lines<'_>, congestion: &Congestion) -> Vec<Candidate> {
+    let lab = &view.world.lab;
+    let switch = |line: &usize| match lines.lines[*line].to {
+        Station::Switch { switch, .. } => lab.ethernet_switches.get(usize::from(switch)),
+        Station::Interface(_) => None,
+    };
+    let memory = |bytes: u64| bytes.saturating_mul(8).max(USUAL_MEMORY).min(LARGEST_MEMORY);
+    let set: BTreeMap<String, String> = congestion
+        .paused
+        .iter()
+        .filter_map(switch)
+        .map(|switch| {
+            let bytes = memory(switch.memory_bytes);
+            (format!("ethernet_switch.{}.memory", switch.name), format!("{bytes}B"))
+        })
+        .collect();
+    if set.is_empty() || set.len() > MOST_CHANGED {
+        return Vec::new();
+    }
+    let names: BTreeSet<String> =
+        congestion.paused.iter().filter_map(switch).map(|switch| switch.name.clone()).collect();
+    let what = format!("more memory in {}", list(&names.into_iter().collect::<Vec<_>>()));
+    vec![Candidate { what, set: set.into_iter().collect() }]
 }
 
 /// Returns the fault of a pause storm by which the interface at the end of a line pauses its switch

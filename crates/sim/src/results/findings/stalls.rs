@@ -38,14 +38,17 @@ pub(super) fn find(view: &View<'_>, results: &Results, before: &[Finding]) -> Ve
 }
 
 /// Returns the last fault that explains a stall. It must begin before a tenth of the stall has
-/// passed. If it ends, its end lies at most a tenth of the stall's length before the stall.
+/// passed. If it ends, its end lies at most a tenth of the stall's length before the stall. The
+/// measurement cuts off the begin of a stall in the warm-up, so any fault of the warm-up explains a
+/// stall from the end of the warm-up on.
 fn explanation(view: &View<'_>, stall: &Stall) -> Option<usize> {
     let start_ps = view.world.start_ps;
     let soon_ps = stall.began_ps + stall.length_ps / 10;
+    let is_cut = stall.began_ps <= view.from_ps;
     let faults = view.world.lab.faults.iter().enumerate();
     let explains = faults.filter(|(_, fault)| {
         let (at, until) = (start_ps + fault.at.0, fault.until.map(|until| start_ps + until.0 + after_ps(view, fault)));
-        at <= soon_ps && until.is_none_or(|until| until + stall.length_ps / 10 >= stall.began_ps)
+        at <= soon_ps && (is_cut || until.is_none_or(|until| until + stall.length_ps / 10 >= stall.began_ps))
     });
     explains.map(|(number, _)| number).next_back()
 }

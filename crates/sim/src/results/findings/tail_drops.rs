@@ -17,6 +17,8 @@ const BUSY: f64 = 0.9;
 const WAITS: f64 = 0.02;
 /// Largest number of elements that one candidate names.
 const MOST_CHANGED: usize = 64;
+/// Memory of a switch for which the lab sets none, in bytes.
+const USUAL_MEMORY: u64 = 16 << 20;
 /// Shortest retransmission time-out that a remedy proposes.
 const SHORT_RTO: Picos = Picos::from_ms(1);
 /// Lossless priority that a remedy proposes.
@@ -111,6 +113,62 @@ fn drops<'v>(view: &View<'_>, results: &'v Results, iscsi: &'v Iscsi, number: us
         sessions: sessions.iter().map(|(plan, _)| *plan).collect(),
         timeouts,
         rto_min,
+    })
+}
+
+/// Returns a finding for FCIP links that repeat segments because queues overflow while their lines
+/// are mostly idle.
+pub(super) fn of_tunnels(view: &View<'_>, results: &Results) -> Option<Finding> {
+    let lab = &view.world.lab;
+    let fcip = view.world.fcip.as_ref()?;
+    let ways = results.ethernet_links.iter().flat_map(|link| [&link.forward, &link.backward]);
+    let mut drops: Vec<(usize, &EthernetDirection)> =
+        ways.enumerate().filter(|(_, way)| way.queue_drops > 0 && way.utilisation < BUSY).collect();
+    drops.sort_by_key(|(line, way)| (std::cmp::Reverse(way.queue_drops), *line));
+    let (_, worst) = drops.first()?;
+    let repeated = |link: u16| {
+        let ends = fcip.connections(link).into_iter().flatten();
+        ends.map(|end| end.counters()).fold((0, 0), |sum, own| {
+            (sum.0 + own.retransmissions, sum.1 + u64::from(own.timeouts) + u64::from(own.recoveries))
+        })
+    };
+    let links: Vec<(&str, (u64, u64))> =
+        fcip.plans().map(|plan| (lab.links[usize::from(plan.link)].name.as_str(), repeated(plan.link))).collect();
+    let (name, (segments, losses)) = links.into_iter().max_by_key(|(_, (_, losses))| *losses)?;
+    if losses == 0 {
+        return None;
+    }
+    let lines = view.world.net.ethernet.lines();
+    let switches: BTreeSet<u16> = drops
+        .iter()
+        .filter_map(|(line, _)| match lines[*line].from {
+            Station::Switch { switch, .. } => Some(switch),
+            Station::Interface(_) => None,
+        })
+        .collect();
+    let names: Vec<String> =
+        switches.iter().map(|switch| lab.ethernet_switches[usize::from(*switch)].name.clone()).collect();
+    let set = switches.iter().zip(&names).map(|(switch, name)| {
+        let memory = lab.ethernet_switches[usize::from(*switch)].memory_bytes.saturating_mul(8).max(USUAL_MEMORY);
+        (format!("ethernet_switch.{name}.memory"), format!("{memory}B"))
+    });
+    Some(Finding {
+        kind: FindingKind::CongestionLoss,
+        title: format!("{name} repeats segments, because the queue of {} drops frames", worst.from),
+        detail: format!(
+            "{} of {} for {} found no memory, and the line is busy for only {} of the time; TCP of the FCIP link \
+             reduced its window {} and repeated {}",
+            plural(worst.queue_drops, "frame"),
+            worst.frames + worst.queue_drops,
+            worst.to,
+            percent(worst.utilisation),
+            plural(losses, "time"),
+            plural(segments, "segment")
+        ),
+        candidates: vec![Candidate { what: format!("more memory in {}", list(&names)), set: set.collect() }],
+        measure: Measure::Total,
+        culprit: Some(worst.from.clone()),
+        ..Finding::default()
     })
 }
 

@@ -222,7 +222,10 @@ fn the_advised_blocks_fill_a_long_cable_and_fewer_do_not() {
     let expected = 7.0 * 2_048.0 / (20.0 + 0.519 + 0.002);
     assert!((labs::mb_per_s(&few) / expected - 1.0).abs() < 0.01, "{} MB/s, not {expected:.1}", labs::mb_per_s(&few));
     let titles: Vec<&str> = few.findings.iter().map(|finding| finding.title.as_str()).collect();
-    assert!(titles.iter().any(|title| title.contains("too few blocks for its length")), "{titles:?}");
+    let finding = few.findings.iter().find(|finding| finding.title.contains("too few blocks for its length"));
+    let finding = finding.unwrap_or_else(|| panic!("{titles:?}"));
+    let [(key, value)] = &finding.candidates[0].set[..] else { panic!("{finding:?}") };
+    assert!(key.ends_with(".blocks") && value == "1328", "{finding:?}");
     assert!(advised.findings.iter().all(|finding| !finding.title.contains("too few blocks")));
 }
 
