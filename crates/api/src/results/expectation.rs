@@ -21,8 +21,8 @@ pub struct ExpectationResult {
     pub value: Option<f64>,
     /// True if the value exists, is within both bounds, and is about something; see `reason`.
     pub ok: bool,
-    /// Reason why the number is about nothing: no host issued a request, or the elements of the path
-    /// completed or carried nothing in the measured time. Absent otherwise.
+    /// Reason why the number is about nothing: no host issued a request, or the elements of the
+    /// path completed or carried nothing in the measured time. Absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -138,7 +138,8 @@ fn congestion_that_starves_the_ports_of_each_other_is_found_with_more_memory() {
     assert!(keys.iter().all(|key| key.ends_with(".memory")), "{keys:?}");
     let large = ring("16MiB");
     assert!(labs::mb_per_s(&large) > 1.1 * labs::mb_per_s(&results));
-    assert!(spreading(&large).is_empty(), "{:?}", large.findings);
+    let starves = |finding: &&Finding| finding.detail.contains("idle while");
+    assert_eq!(large.findings.iter().find(starves), None);
 }
 
 #[test]

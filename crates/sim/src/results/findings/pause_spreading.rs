@@ -68,8 +68,8 @@ impl<'v> Lines<'v> {
 
     /// Follows the pauses from a paused line to the port that causes them: the one that holds most
     /// of the frames of the line, and so on while that port is paused itself. It must be paused by
-    /// the interface at its end, or be busy while it is not starved. In a circle of pauses, the port
-    /// is beside the circle. Returns its line, and the paused lines on the way.
+    /// the interface at its end, or be busy while it is not starved. In a circle of pauses, the
+    /// port is beside the circle. Returns its line, and the paused lines on the way.
     fn cause(&self, start: usize, is_dead: bool) -> Option<(usize, Vec<usize>)> {
         let mut paused = vec![start];
         loop {
@@ -99,7 +99,8 @@ impl<'v> Lines<'v> {
         }
     }
 
-    /// Returns whether a port holds the frames of these paused lines. In a deadlock, other ports do.
+    /// Returns whether a port holds the frames of these paused lines. In a deadlock, other ports
+    /// do.
     fn is_full(&self, port: usize, paused: &[usize], is_dead: bool) -> bool {
         let share = paused.iter().map(|line| self.way(*line).paused_fraction).fold(0.0, f64::max);
         let busy = self.way(port).utilisation;
