@@ -228,7 +228,7 @@ fn more_memory(view: &View<'_>, lines: &Lines<'_>, congestion: &Congestion) -> V
         Station::Switch { switch, .. } => lab.ethernet_switches.get(usize::from(switch)),
         Station::Interface(_) => None,
     };
-    let memory = |bytes: u64| bytes.saturating_mul(8).max(USUAL_MEMORY).min(LARGEST_MEMORY);
+    let memory = |bytes: u64| bytes.saturating_mul(8).clamp(USUAL_MEMORY, LARGEST_MEMORY);
     let set: BTreeMap<String, String> = congestion
         .paused
         .iter()

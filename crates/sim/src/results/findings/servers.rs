@@ -87,7 +87,7 @@ fn routed<'r>(view: &View<'_>, results: &'r Results, router: u16) -> Vec<&'r Hos
     let is_own =
         |end: &u16| interfaces.get(usize::from(*end)).is_some_and(|own| own.end.node == EthernetNode::Host(router));
     let plans = view.world.iscsi.iter().flat_map(|iscsi| iscsi.plans());
-    let crossing = plans.filter(|plan| plan.via.iter().flatten().any(|end| is_own(end)));
+    let crossing = plans.filter(|plan| plan.via.iter().flatten().any(is_own));
     let hosts: BTreeSet<u16> = crossing.map(|plan| plan.host).collect();
     hosts.into_iter().filter_map(|host| results.hosts.get(usize::from(host))).collect()
 }
