@@ -18,8 +18,8 @@ pub fn listen() {
     });
 }
 
-/// Runs work that may take long and writes nothing, such as a read of standard input. Ctrl-C ends the
-/// program during it, because nothing is lost yet.
+/// Runs work that may take long and writes nothing, such as a read of standard input. Ctrl-C ends
+/// the program during it, because nothing is lost yet.
 pub fn interruptible<T>(work: impl FnOnce() -> T) -> T {
     ENDS_AT_ONCE.store(true, Ordering::SeqCst);
     if requested() {

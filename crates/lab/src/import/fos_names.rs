@@ -22,7 +22,8 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
 /// Lines of `nscamshow` around the entries.
 const AROUND: &[&str] = &["nscam show", "Switch entry for", "Device list"];
 
-/// True for the head `state  rev  owner` of `nscamshow`, and the row `known  v910  0xfffc0c` below it.
+/// True for the head `state  rev  owner` of `nscamshow`, and the row `known  v910  0xfffc0c` below
+/// it.
 fn is_state(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().take(2).collect();
     let is_release = |word: &str| word.starts_with('v') && word[1..].bytes().all(|byte| byte.is_ascii_digit());

@@ -77,8 +77,8 @@ fn header(text: &str) -> Option<(Kind, &str)> {
     Some((kind, rest.trim()))
 }
 
-/// Whether the heading of a list of members, without its colon, is that of principals. `None`: no
-/// such heading. The colon tells it from the name of an object.
+/// Returns true if the heading of a list of members, without its colon, is that of principals;
+/// `None` for other texts. The colon tells it from the name of an object.
 fn is_of_principals(heading: &str) -> Option<bool> {
     match heading.trim_end().to_ascii_lowercase().as_str() {
         "principal member(s)" | "principal members" | "principal member" => Some(true),

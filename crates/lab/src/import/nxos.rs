@@ -405,7 +405,7 @@ pub(super) fn status_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let at = reader.at();
     let base = reader.base(Some(vsan));
     let mut is_used = false;
-    // Whether the word behind a key is the first of two. `None`: it is neither.
+    // True if the word behind a key is the first of two. `None`: it is neither.
     let choice = |key: &str, words: [&str; 2]| {
         let (_, rest) = text.split_once(key)?;
         let word = rest.split_whitespace().next().unwrap_or("");

@@ -1,5 +1,5 @@
-//! Bodies of REST requests that change zones: elements that the table does not have, contradictions,
-//! and the bodies of real clients.
+//! Bodies of REST requests that change zones: elements that the table does not have,
+//! contradictions, and the bodies of real clients.
 
 use crate::client::Alone;
 use crate::fos::{Client, text};

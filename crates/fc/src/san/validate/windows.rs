@@ -18,7 +18,7 @@ struct Sessions<'l> {
     names: [&'l str; 2],
     tcp: [&'l Tcp; 2],
     count: u64,
-    /// Whether data move from the initiator to the target, and from the target to the initiator.
+    /// True if data move from the initiator to the target, and from the target to the initiator.
     moves: [bool; 2],
 }
 
@@ -197,8 +197,8 @@ fn shortage(
     moves: [bool; 2],
     distance: &Distance,
 ) -> Option<WindowLimit> {
-    // The receiver has the window, the sender the buffer. Both directions have the same rate, so the
-    // smaller values are reported.
+    // The receiver has the window, the sender the buffer. Both directions have the same rate, so
+    // the smaller values are reported.
     let [own, far] = tcp;
     let directions = [(own, far), (far, own)].into_iter().zip(moves).filter(|(_, moves)| *moves);
     let window = directions.clone().map(|((_, to), _)| u64::from(to.largest_window_bytes())).min()?;

@@ -52,8 +52,8 @@ impl Users {
     }
 }
 
-/// Ports of iSCSI and SRP targets with more hosts behind them than the limits allow, as for ports of
-/// Fibre Channel: a host port counts with an equal share of its rate at each port that it uses.
+/// Ports of iSCSI and SRP targets with more hosts behind them than the limits allow, as for ports
+/// of Fibre Channel: a host port counts with an equal share of its rate at each port that it uses.
 pub(super) fn fan_in(design: &mut Design<'_>) {
     let lab = design.lab;
     let mut users = Users::default();
