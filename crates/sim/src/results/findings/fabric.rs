@@ -125,8 +125,8 @@ fn causes(view: &View<'_>, hosts: &[String]) -> String {
     }
     if on_ethernet {
         found.push(
-            "on Ethernet, a VLAN that links or `vlans` cut, different MTUs or digests, a refused login of iSCSI, and \
-             masks can be the cause",
+            "on Ethernet, links that are down or lose frames, different MTUs, a refused login of iSCSI, and masks can \
+             be the cause",
         );
     }
     if on_infiniband {
