@@ -65,34 +65,19 @@ pub(super) fn fan_in(design: &mut Design<'_>) {
         ways.iter().for_each(|way| users.add(port(way.ends[0]), port(way.ends[1]), storage));
         true
     });
-    add_srp(lab, &mut users);
+    lab.for_each_srp_pair(|paths, host, storage| {
+        let port = |interface: u16| Port::Infiniband(paths.interfaces[usize::from(interface)].link);
+        let far = paths.target_ports(storage);
+        for (own, number) in paths.pairs(host, storage) {
+            users.add(port(own), port(far[usize::from(number)]), storage);
+        }
+        true
+    });
     for ((port, storage), near) in &users.of_storage {
         let part = |host: &Port| host.bytes_per_s(lab) as f64 / users.of_host[host].len() as f64;
         let ratio = near.iter().map(part).sum::<f64>() / port.bytes_per_s(lab) as f64;
         let Some((reason, remedy)) = overload(design.limits, ratio, near.len() as u64) else { continue };
         let (place, _) = node(lab, Node::Storage(*storage));
         design.add(FAN_IN, place, port.name(lab, *storage), reason, &remedy);
-    }
-}
-
-/// Adds the pairs of SRP.
-fn add_srp(lab: &Lab, users: &mut Users) {
-    if lab.infiniband.targets.is_empty() {
-        return;
-    }
-    let paths = lab.srp_paths();
-    let port = |interface: u16| Port::Infiniband(paths.interfaces[usize::from(interface)].link);
-    let mut seen = BTreeSet::new();
-    for workload in &lab.workloads {
-        let targets: BTreeSet<u16> = workload.targets.iter().map(|target| target.storage).collect();
-        for (host, storage) in workload.hosts.iter().flat_map(|host| targets.iter().map(move |to| (*host, *to))) {
-            if !seen.insert((host, storage)) {
-                continue;
-            }
-            let far = paths.target_ports(storage);
-            for (own, number) in paths.pairs(host, storage) {
-                users.add(port(own), port(far[usize::from(number)]), storage);
-            }
-        }
     }
 }
