@@ -2,7 +2,8 @@
 //! agree, and no switch has lost its domain without a reason.
 
 use crate::domain_util::{Net, config, graph};
-use sanloom_fc::domain::{DomainConfig, Input};
+use sanloom_fc::domain::{DomainConfig, Input, NEVER_PRINCIPAL};
+use sanloom_fc::isolation::Isolation;
 use sanloom_scsi::random::SplitMix64;
 use sanloom_scsi::time::Span;
 
@@ -49,7 +50,28 @@ fn disturbed(seed: u64, configure: impl Fn(usize, &mut SplitMix64) -> DomainConf
         net.set_link(link, true);
     }
     net.run(HEALING);
+    retry_without_principal(&mut net);
     net
+}
+
+/// Takes links without a principal down and up. Switches that may not be principal isolate the
+/// links between them if they hear of no other switch in time, and a candidate may come just too
+/// late. Such a link needs an administrator, and nothing else does.
+fn retry_without_principal(net: &mut Net) {
+    let is_late = |net: &Net, link: usize| {
+        let ends = net.links[link].ends.map(|switch| &net.nodes[switch]);
+        let isolated = ends.map(|node| matches!(node.domain.isolated(link as u16), Some(Isolation::NoPrincipal)));
+        let may_lead = ends.map(|node| node.config.priority != NEVER_PRINCIPAL);
+        assert!(!(isolated.contains(&true) && may_lead.contains(&true)), "link {link} joins a candidate");
+        isolated.contains(&true)
+    };
+    let late: Vec<usize> = (0..net.links.len()).filter(|link| is_late(net, *link)).collect();
+    for up in [false, true] {
+        late.iter().for_each(|link| net.set_link(*link, up));
+    }
+    if !late.is_empty() {
+        net.run(HEALING);
+    }
 }
 
 #[test]
