@@ -17,6 +17,11 @@ pub struct IscsiSessionResult {
     pub pdus_sent: u64,
     /// PDUs that the host has received.
     pub pdus_received: u64,
+    /// Commands that the host has submitted.
+    pub commands: u64,
+    /// Commands that waited because the session had its queue depth in flight, or because the
+    /// target's command window was closed (RFC 7143, section 4.2.2.1).
+    pub command_waits: u64,
     /// R2Ts that the host has received (RFC 7143, section 11.8).
     pub r2ts: u64,
     /// Segments that were sent again.

@@ -11,6 +11,10 @@ pub struct SessionCount {
     pub pdus_sent: u64,
     /// PDUs that the host has received.
     pub pdus_received: u64,
+    /// Commands that the host has submitted.
+    pub commands: u64,
+    /// Commands that waited for the queue depth of the host or for the command window.
+    pub command_waits: u64,
     /// R2Ts that the host has received.
     pub r2ts: u64,
     /// Segments that either side has sent again.
@@ -22,11 +26,13 @@ pub struct SessionCount {
 }
 
 impl SessionCount {
-    fn pairs<'a>(&'a mut self, other: &'a SessionCount) -> [(&'a mut u64, u64); 7] {
+    fn pairs<'a>(&'a mut self, other: &'a SessionCount) -> [(&'a mut u64, u64); 9] {
         [
             (&mut self.connections, other.connections),
             (&mut self.pdus_sent, other.pdus_sent),
             (&mut self.pdus_received, other.pdus_received),
+            (&mut self.commands, other.commands),
+            (&mut self.command_waits, other.command_waits),
             (&mut self.r2ts, other.r2ts),
             (&mut self.retransmissions, other.retransmissions),
             (&mut self.timeouts, other.timeouts),

@@ -48,15 +48,24 @@ pub(super) fn order(iscsi: &mut Iscsi, cx: &mut Cx<'_>, session: u32, order: Ord
     let gone = |tag| Event::Done { session, tag, outcome: Outcome::PortGone };
     let input = match order {
         Order::Submit(command) if !is_up => return iscsi.events.push_back(gone(command.id)),
-        Order::Submit(command) if state.in_flight >= state.plan.depth => return state.waiting.push_back(command),
-        Order::Submit(command) => state.submit(command),
+        Order::Submit(command) => {
+            state.count.commands += 1;
+            if state.in_flight >= state.plan.depth {
+                state.count.command_waits += 1;
+                return state.waiting.push_back(command);
+            }
+            state.submit(command)
+        }
         Order::Reset { tag, .. } if !is_up => return iscsi.events.push_back(gone(tag)),
         Order::Reset { tag, lun } => host::Input::Reset { id: state.name(tag), lun },
         Order::Restart if state.stage == Stage::Idle => return,
         Order::Restart => return connection::lose(iscsi, cx, end),
     };
+    let is_command = matches!(input, host::Input::Submit(_));
     if let Machine::Host(machine) = &mut iscsi.ends[end as usize].machine {
         machine.handle(now, input);
+        let waits = is_command && machine.waiting() > 0;
+        iscsi.sessions[session as usize].count.command_waits += u64::from(waits);
         execute(iscsi, cx, end);
         connection::send(iscsi, cx, end, 0);
     }

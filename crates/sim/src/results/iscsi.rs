@@ -22,6 +22,8 @@ fn session(view: &View<'_>, iscsi: &Iscsi, number: u32, plan: &SessionPlan) -> I
         connections: count.connections,
         pdus_sent: count.pdus_sent,
         pdus_received: count.pdus_received,
+        commands: count.commands,
+        command_waits: count.command_waits,
         r2ts: count.r2ts,
         segments_retransmitted: count.retransmissions,
         retransmission_timeouts: count.timeouts,

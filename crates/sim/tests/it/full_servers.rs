@@ -137,6 +137,41 @@ size = "64KiB"
     assert!(gain > 1.2, "{gain}");
 }
 
+/// A host with `host` that reads from a storage system with `storage`, both values of its table of
+/// iSCSI.
+fn sessions(host: &str, storage: &str) -> String {
+    format!(
+        r#"
+[run]
+duration = "50ms"
+warmup = "10ms"
+[ethernet_switch.lan]
+[host.h]
+iscsi = {{ {host} }}
+[storage.a]
+iscsi = {{ {storage} }}
+servers = 16
+[[link]]
+from = "{{h,a}}"
+to = "lan"
+rate = "10GbE"
+[workload.w]
+hosts = "h"
+targets = "a"
+size = "4KiB"
+depth = 16
+"#
+    )
+}
+
+#[test]
+fn a_queue_depth_of_iscsi_that_makes_commands_wait_is_named() {
+    for (host, storage) in [("queue_depth = 1", ""), ("", "queue_depth = 1")] {
+        let gain = gain(&sessions(host, storage), "The queue depth of iSCSI makes commands for a wait");
+        assert!(gain > 2.0, "{host}{storage}: {gain}");
+    }
+}
+
 #[test]
 fn a_full_gateway_is_named() {
     let text = r#"

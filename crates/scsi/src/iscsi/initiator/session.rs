@@ -349,6 +349,12 @@ impl Session {
         self.backlog.push_back(command.id);
     }
 
+    /// Returns the number of commands that wait for the command window (RFC 7143, section 4.2.2.1).
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.backlog.len()
+    }
+
     /// Sends queued commands while the window is open.
     fn send_backlog(&mut self) {
         while !before(self.max_cmd_sn, self.cmd_sn)

@@ -2,6 +2,7 @@
 //! numbers from which it follows.
 
 mod blocks;
+mod command_windows;
 mod credits;
 mod fabric;
 mod fcoe_drops;
@@ -64,6 +65,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(limits::links(view, results));
     found.extend(limits::hosts(view, results));
     found.extend(servers::find(view, results));
+    found.extend(command_windows::find(view, results));
     found.extend(windows::find(view, results));
     found.sort_by_key(|finding| rank(finding.kind));
     found
