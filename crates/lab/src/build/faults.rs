@@ -434,6 +434,12 @@ impl Finder<'_, '_> {
     }
 
     fn port(&mut self, text: &str, origin: &Origin) -> Option<(u16, u8)> {
+        if let Some((plane, node, port)) = planes::interface(self, text) {
+            let linked = self.index.planes[plane as usize].ports_of(node);
+            let found = self.choose_port(text, Some(port), &linked, origin);
+            self.on_planes.extend(found.map(|(link, end)| (plane, At::End(link, end))));
+            return None;
+        }
         if let Some((plane, node)) = planes::node(self, text) {
             let port = ports::number(text, u16::MAX, origin, self.sink)?;
             let linked = self.index.planes[plane as usize].ports_of(node);

@@ -51,8 +51,8 @@ pub(super) fn number(text: &str, last: u16, origin: &Origin, sink: &mut Sink) ->
             },
             match ["eth", "ib"].iter().any(|kind| port.starts_with(kind)) {
                 true => format!(
-                    "interfaces of Ethernet and InfiniBand have the numbers of their links: write {name} in a link, and \
-                     the name of the link in a fault"
+                    "write {name}, or {name}:0 for its first port; only `port` of a fault names an interface of a host \
+                     or storage system, such as server1:eth0"
                 ),
                 false => format!("write {name}:0 for the first port, or {name} for the next free one"),
             },

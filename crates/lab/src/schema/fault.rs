@@ -52,7 +52,8 @@ pub(super) const FAULT: SectionDef = SectionDef {
             path: "port",
             kind: Kind::Pattern,
             fallback: Fallback::Absent("given by `link`, or not needed"),
-            meaning: "The port at a host, storage system or switch: `disk3`, `server1:1`, `core:4`; also a range.",
+            meaning: "The port at a host, storage system or switch: `disk3`, `server1:1`, `core:4`, `server1:eth0`, \
+                      `server1:ib0`; also a range.",
             example: "\"disk3\"",
             also: &["ports", "hba"],
         },

@@ -2,6 +2,7 @@
 
 mod bad;
 mod examples;
+mod fault_ports;
 mod hostile;
 mod import;
 mod json_schema;

@@ -40,6 +40,14 @@ pub(super) enum At {
 }
 
 impl Plane {
+    /// Prefix of the interfaces of this plane in names such as `server1:eth0`.
+    fn prefix(self) -> &'static str {
+        match self {
+            Plane::Ethernet => "eth",
+            Plane::Infiniband => "ib",
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Plane::Ethernet => "Ethernet",
@@ -143,6 +151,15 @@ pub(super) fn node(finder: &Finder<'_, '_>, text: &str) -> Option<(Plane, Place)
     found.into_iter().next()
 }
 
+/// Returns the plane, node and number of an interface as reports name it: `server1:eth0`,
+/// `server1:ib0`. Without the prefix, the number is one of the plane on which the node is meant.
+pub(super) fn interface(finder: &Finder<'_, '_>, text: &str) -> Option<(Plane, Place, u16)> {
+    let (name, port) = text.split_once(':')?;
+    let digits = |plane: Plane| port.strip_prefix(plane.prefix());
+    let (plane, number) = PLANES.into_iter().find_map(|plane| Some((plane, digits(plane)?.parse().ok()?)))?;
+    Some((plane, of_node(finder.names.get(name)?)?, number))
+}
+
 fn of_node(node: Node) -> Option<Place> {
     match node {
         Node::Host(host) => Some(Place::Host(host)),
@@ -189,9 +206,14 @@ pub(super) fn report_elsewhere(
                 None => format!("name a link or an interface of {}", only.name()),
             },
         ),
-        (None, _) => (
+        (None, other) => (
             format!("`port` means the ports of {} here", name(plane)),
-            format!("name its link `{link}`, with `end` for a fault of one port"),
+            match (other, text.split_once(':')) {
+                (Some(other), Some((node, port))) => {
+                    format!("write \"{}:{}{port}\"", crate::value::cut(node), other.prefix())
+                }
+                _ => format!("name its link `{link}`, with `end` for a fault of one port"),
+            },
         ),
     };
     let origin = finder.element.origin(if finder.only.is_some() { "kind" } else { "port" });
