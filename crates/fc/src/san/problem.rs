@@ -164,6 +164,8 @@ problem_kinds! {
     SmallMemory = "small-memory",
     /// Advice: a priority is lossless at one end of an Ethernet link only.
     PauseMismatch = "pause-mismatch",
+    /// Advice: a priority in use has no share of the line beside priorities with shares.
+    MissingShare = "missing-share",
     /// Advice: FCoE crosses a switch or adapter that does not treat it as lossless traffic with a
     /// share of its own.
     LossyFcoe = "lossy-fcoe",
@@ -171,6 +173,8 @@ problem_kinds! {
     NoMarks = "no-marks",
     /// Advice: the window of TCP is smaller than the bytes that a path holds.
     SmallWindow = "small-window",
+    /// Advice: one end of a session retransmits before the other acknowledges.
+    EarlyTimeout = "early-timeout",
     /// An initiator requires digests that its target refuses, or the other way round.
     UnlikeDigests = "unlike-digests",
     /// Advice: two storage systems have one IP address on one Ethernet.

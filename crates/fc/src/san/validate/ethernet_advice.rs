@@ -64,7 +64,7 @@ fn shares(lab: &Lab, traffic: &Traffic, problems: &mut Problems) {
         }
         let [strict, shared] = [strict, with_share & used].map(|mask| mask.trailing_zeros());
         problems.add(
-            ProblemKind::PauseMismatch,
+            ProblemKind::MissingShare,
             switch_place(number).key("ets"),
             format!(
                 "priority {strict} is in use at `{}` without a share, so it is strict and may leave nothing to priority \
@@ -151,7 +151,7 @@ fn peers(lab: &Lab, problems: &mut Problems) {
             };
             if tcp.rto_min < peer.delayed_ack && named.insert(key) {
                 problems.add(
-                    ProblemKind::SmallWindow,
+                    ProblemKind::EarlyTimeout,
                     place,
                     format!(
                         "`{name}` retransmits after {}, before `{peer_name}` acknowledges a single segment after {}",
