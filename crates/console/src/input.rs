@@ -46,7 +46,8 @@ impl LabFile {
 /// # Errors
 /// All errors of the lab.
 pub fn load(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
-    let loaded = sanloom_lab::load(&file.label(), &file.text()?, overrides)?;
+    let text = file.text()?;
+    let loaded = interrupt::interruptible(|| sanloom_lab::load(&file.label(), &text, overrides))?;
     warn(&loaded);
     Ok(loaded)
 }
@@ -56,7 +57,8 @@ pub fn load(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure
 /// # Errors
 /// All other errors of the lab.
 pub fn load_to_explain(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
-    let loaded = sanloom_lab::load_to_explain(&file.label(), &file.text()?, overrides)?;
+    let text = file.text()?;
+    let loaded = interrupt::interruptible(|| sanloom_lab::load_to_explain(&file.label(), &text, overrides))?;
     warn(&loaded);
     Ok(loaded)
 }
@@ -66,7 +68,8 @@ pub fn load_to_explain(file: &LabFile, overrides: &[Override]) -> Result<LoadedL
 /// # Errors
 /// All errors of the lab.
 pub fn load_running(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
-    let loaded = sanloom_lab::load(&file.label(), &file.text()?, overrides)?;
+    let text = file.text()?;
+    let loaded = interrupt::interruptible(|| sanloom_lab::load(&file.label(), &text, overrides))?;
     warnings_running(&loaded).for_each(show);
     Ok(loaded)
 }

@@ -18,15 +18,15 @@ pub fn listen() {
     });
 }
 
-/// Runs work that may take long and writes nothing, such as a read of standard input. Ctrl-C ends
-/// the program during it, because nothing is lost yet.
+/// Runs work that may take long and writes nothing, such as a read of standard input or the load of
+/// a lab. Ctrl-C ends the program during it, because nothing is lost yet.
 pub fn interruptible<T>(work: impl FnOnce() -> T) -> T {
-    ENDS_AT_ONCE.store(true, Ordering::SeqCst);
+    let was_set = ENDS_AT_ONCE.swap(true, Ordering::SeqCst);
     if requested() {
         std::process::exit(i32::from(exit::INTERRUPTED));
     }
     let outcome = work();
-    ENDS_AT_ONCE.store(false, Ordering::SeqCst);
+    ENDS_AT_ONCE.store(was_set, Ordering::SeqCst);
     outcome
 }
 

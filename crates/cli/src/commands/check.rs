@@ -3,10 +3,10 @@
 use sanloom_api::words::plural;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::{self, LabFile};
-use sanloom_console::output;
 use sanloom_console::outputs::{Json, Sets, is_stdout};
 use sanloom_console::report::terminal::design;
 use sanloom_console::report::{check, file};
+use sanloom_console::{interrupt, output};
 use sanloom_lab::topology;
 use std::path::PathBuf;
 
@@ -32,7 +32,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     output::one_stdout(&[args.json.named(), ("--svg", args.svg.as_deref())])?;
     let text = args.file.text()?;
-    let (loaded, report) = match sanloom_lab::check(&args.file.label(), &text, &args.sets.set) {
+    let checked = interrupt::interruptible(|| sanloom_lab::check(&args.file.label(), &text, &args.sets.set));
+    let (loaded, report) = match checked {
         Ok(checked) => checked,
         Err(mistakes) => {
             args.json.write(&check::mistakes(&mistakes))?;

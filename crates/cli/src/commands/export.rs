@@ -3,9 +3,9 @@
 use clap::Subcommand;
 use sanloom_console::exit::Failure;
 use sanloom_console::input::LabFile;
-use sanloom_console::output;
 use sanloom_console::outputs::{Sets, is_stdout};
 use sanloom_console::report::file;
+use sanloom_console::{interrupt, output};
 use sanloom_fc::config::MergeRules;
 use sanloom_fc::san::Lab;
 use sanloom_fc::zoning::{ObjectKind, ZoneDatabase};
@@ -143,7 +143,8 @@ struct Loaded {
 /// Loads a lab. Warnings about its design have no effect on its zones.
 fn lab(file: &LabFile, sets: &[sanloom_lab::Override]) -> Result<Loaded, Failure> {
     let path = file.label();
-    let loaded = sanloom_lab::load_to_explain(&path, &file.text()?, sets)?;
+    let text = file.text()?;
+    let loaded = interrupt::interruptible(|| sanloom_lab::load_to_explain(&path, &text, sets))?;
     Ok(Loaded { path, lab: loaded.lab, export_names: loaded.export_names })
 }
 

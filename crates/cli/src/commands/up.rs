@@ -104,7 +104,7 @@ fn parse_capture(argument: &str) -> Result<(String, PathBuf), String> {
 /// When the lab is invalid, or its ports cannot be opened.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let text = args.file.text()?;
-    let loaded = sanloom_lab::load(&args.file.label(), &text, &args.sets.set)?;
+    let loaded = interrupt::interruptible(|| sanloom_lab::load(&args.file.label(), &text, &args.sets.set))?;
     if !args.log_json || args.print_qemu {
         input::warnings_running(&loaded).for_each(input::show);
     }

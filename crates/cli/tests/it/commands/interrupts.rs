@@ -109,3 +109,32 @@ fn an_endless_input_is_not_read_to_its_end() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("standard input has more than 8 MiB"), "{}", ran.stderr);
 }
+
+/// Returns whether a process has used half a second of a processor, so that it is at work.
+fn is_at_work(id: u32) -> bool {
+    processor_ticks(id) > 50
+}
+
+#[test]
+fn the_first_ctrl_c_ends_a_check() {
+    let bench = Bench::new("interrupt-check");
+    // The check takes several seconds on any machine.
+    let nodes = "[switch.\"sw{1..200}\"]\nports = 256\n[host.\"h{1..20000}\"]\n[storage.\"s{1..2000}\"]\n[[link]]\n\
+                 from = \"h{1..20000}\"\nto = \"sw{1..200}\"\n[[link]]\nfrom = \"s{1..2000}\"\nto = \"sw{1..200}\"\n\
+                 [[isl]]\nfrom = \"sw{1..199}\"\nto = \"sw{2..200}\"\n";
+    std::fs::write(bench.path("large.toml"), nodes).expect("the lab is written");
+    let ran = interrupted(&bench, "check large.toml", is_at_work);
+    assert_eq!((ran.code, ran.stdout.as_str()), (130, ""), "{}", ran.stderr);
+}
+
+#[test]
+fn the_first_ctrl_c_ends_an_import() {
+    let bench = Bench::new("interrupt-import");
+    let zones: String = (0..400_000)
+        .map(|n| format!(" zone:\tz{n}\t10:00:00:00:c9:{:02x}:{:02x}:{:02x}\n", n >> 16, n >> 8 & 0xff, n & 0xff))
+        .collect();
+    std::fs::write(bench.path("zones.txt"), format!("Defined configuration:\n{zones}")).expect("the zones are written");
+    let ran = interrupted(&bench, "import zones.txt -o lab.toml", is_at_work);
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    assert!(!bench.path("lab.toml").exists());
+}
