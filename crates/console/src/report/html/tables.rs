@@ -2,6 +2,7 @@
 
 use super::{Cell, Table};
 use crate::report::format::{self, grouped, seconds};
+use crate::report::routers::worst_first;
 use sanloom_api::results::{HostResult, IoStats, Latency, LinkDirection, LinkKind, PortKind, Results};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -353,6 +354,29 @@ pub fn infiniband(results: &Results) -> String {
         ]);
     }
     format!("<h3>InfiniBand</h3>\n{}{}", table.html(), channels.html())
+}
+
+/// Routers of IP between Ethernet and InfiniBand; empty without one.
+pub fn routers(results: &Results) -> String {
+    let rows = worst_first(results);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new("routers")
+        .text("Router of IP")
+        .number("Packets")
+        .number("Dropped")
+        .number("Busy")
+        .cap(HOST_ROWS, ALL_IN_JSON);
+    for (host, router) in rows {
+        table.row(vec![
+            Cell::text(&host.name),
+            Cell::count(router.forwarded),
+            Cell::bad_count(router.dropped),
+            Cell::share(router.utilisation, "load"),
+        ]);
+    }
+    format!("<h3>Routers of IP</h3>\n{}", table.html())
 }
 
 /// Ports of arbitrated loops; empty without loops.
