@@ -211,7 +211,7 @@ pub fn example() -> Results {
             backward: direction(),
             ..LinkResult::default()
         }],
-        ports: vec![PortResult { discards: any(), ..PortResult::default() }],
+        ports: vec![PortResult { discards: any(), sequence_discards: Some(0), ..PortResult::default() }],
         storage: vec![StorageResult {
             disk_loop_utilisation: Some(0.0),
             controllers: vec![ControllerResult::default()],

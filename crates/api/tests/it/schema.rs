@@ -149,7 +149,7 @@ fn examples() -> Vec<(&'static str, Value)> {
             to_value(LinkDirection { channels: vec![ChannelResult::default()], ..LinkDirection::default() }),
         ),
         ("ChannelResult", to_value(ChannelResult::default())),
-        ("PortResult", to_value(PortResult::default())),
+        ("PortResult", to_value(PortResult { sequence_discards: Some(0), ..PortResult::default() })),
         ("SwitchResult", to_value(SwitchResult::default())),
         (
             "StorageResult",

@@ -458,6 +458,8 @@ pub fn ports(results: &Results) -> String {
         .number("Discards")
         .cap(PORT_ROWS, "The ports with the least credit. The JSON results have all.");
     for p in sorted {
+        let mut of_port = p.discards.clone();
+        of_port.extend(p.sequence_discards.map(|frames| ("behind_a_gap".to_owned(), frames)));
         ports.row(vec![
             Cell::text(&p.name),
             Cell::text(match p.kind {
@@ -476,7 +478,7 @@ pub fn ports(results: &Results) -> String {
             Cell::us(p.waiting.mean_us),
             Cell::us(p.waiting.p99_us),
             Cell::us(p.waiting.max_us),
-            discards(&p.discards),
+            discards(&of_port),
         ]);
     }
     format!("{}<h3>Ports</h3>\n{}", switches.html(), ports.html())

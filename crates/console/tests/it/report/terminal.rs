@@ -87,6 +87,24 @@ fn packets_that_routers_drop_are_named() {
 }
 
 #[test]
+fn frames_that_ports_discard_behind_a_late_one_are_named() {
+    let mut results = fixture::core_edge();
+    results.drops.clear();
+    for port in &mut results.ports {
+        port.sequence_discards = Some(0);
+    }
+    assert!(render(&results, 200).contains("No frame was dropped."));
+    results.ports[1].sequence_discards = Some(1_234);
+    results.ports[0].sequence_discards = Some(6);
+    let [first, second] = [0, 1].map(|number: usize| results.ports[number].name.clone());
+    let text = render(&results, 200);
+    let line =
+        format!("Data frames discarded behind a late or lost one of their sequence: 1,240 (1,234 {second}, 6 {first})");
+    assert!(text.contains(&line), "{text}");
+    assert!(!text.contains("No frame was dropped"), "{text}");
+}
+
+#[test]
 fn books_that_do_not_balance_are_loud() {
     let mut results = fixture::core_edge();
     assert!(!render(&results, 80).contains("BOOKS"));

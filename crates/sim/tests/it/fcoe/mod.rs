@@ -257,6 +257,38 @@ fn a_slow_interface_beside_the_adapter_does_not_slow_its_virtual_link() {
     assert_eq!(link(&results, "virtual").rate, "10GbE");
 }
 
+/// A request of two frames fails if the second frame arrives first. Its port discards both: the
+/// second one because of the gap, and the first one because the exchange has ended.
+#[test]
+fn ports_count_the_frames_that_they_discard_because_the_ethernet_changed_their_order() {
+    let late = "[[fault]]\nkind = \"reordering\"\nlink = \"server-tor\"\nprobability = 0.05\ndelay = \"50us\"\n\
+                at = \"150ms\"\nfor = \"50ms\"";
+    for (read_share, receiver, other) in [("1.0", "server:0", "disk:0"), ("0.0", "disk:0", "server:0")] {
+        let load = format!("size = \"4KiB\"\ndepth = 32\nread_share = {read_share}\n{late}");
+        let results = labs::run(&lab("10GbE", "16GFC", PFC, "", &load));
+        let discarded = |name: &str| results.ports.iter().find(|port| port.name == name).expect(name).sequence_discards;
+        let aborted = results.hosts[0].commands_aborted;
+        assert!(aborted > 10, "{receiver}: {aborted} commands aborted");
+        assert_eq!(discarded(receiver), Some(2 * aborted), "{receiver}");
+        assert_eq!((discarded(other), discarded("fcf:0")), (Some(0), None), "{receiver}");
+        // All frames have arrived, and all commands succeed when they are sent again.
+        assert_eq!((all_lost(&results), results.totals.io.ios_failed), (0, 0), "{receiver}: {:?}", results.drops);
+    }
+}
+
+/// Fibre Channel keeps the order, so its results have no such counter, also if a frame is lost.
+#[test]
+fn ports_without_fcoe_count_no_frames_out_of_order() {
+    let results = labs::run(&labs::lab(
+        "[run]\nduration = \"20ms\"\n[switch.sw]\n[host.h]\n[storage.s]\n[[link]]\nfrom = \"{h,s}\"\nto = \"sw\"\n\
+         [workload.w]\nhosts = \"h\"\ntargets = \"s\"\n\
+         [[fault]]\nkind = \"frame-loss\"\nlink = \"h-sw\"\nprobability = 0.01\nat = \"0s\"\n",
+    ));
+    assert!(all_lost(&results) > 0);
+    let text = serde_json::to_string(&results.ports).expect("JSON");
+    assert!(!text.contains("sequence_discards"), "{text}");
+}
+
 #[test]
 fn the_same_lab_and_seed_give_the_same_results() {
     let run = || serde_json::to_string(&labs::run(&lab("25GbE", "8GFC", "", "", WRITES)).totals).expect("JSON");
