@@ -8,7 +8,7 @@ mod random;
 
 use crate::captured::{self, Plane};
 use crate::labs;
-use sanloom_api::results::{LinkResult, Results};
+use sanloom_api::results::{Finding, FindingKind, LinkResult, Results};
 use sanloom_fc::config::{Picos, VirtualFabric};
 use sanloom_fc::san::Lab;
 use sanloom_sim::capture::Window;
@@ -122,6 +122,34 @@ fn adapters_without_pfc_lose_frames_and_commands_recover() {
     assert!(labs::mb_per_s(&results) < 0.95 * 825.8, "{:.1} MB/s", labs::mb_per_s(&results));
     assert_eq!(results.totals.io.ios_failed, 0);
     assert!(results.totals.io.latency.max_us > 100_000.0, "no command waited for its time-out");
+}
+
+/// The forwarder sends no pauses to a switch that would obey them.
+#[test]
+fn a_port_without_pfc_is_named_with_the_frames_that_it_drops_and_pfc_as_a_cure() {
+    let run = |pfc: bool| labs::run(&lab("25GbE", "8GFC", PFC, &format!(", pfc = {pfc}"), FEW_WRITES));
+    let losses = |results: &Results| -> Vec<Finding> {
+        let is_loss = |finding: &&Finding| finding.kind == FindingKind::CongestionLoss;
+        results.findings.iter().filter(is_loss).cloned().collect()
+    };
+    let results = run(false);
+    let [finding] = &losses(&results)[..] else { panic!("{:#?}", results.findings) };
+    let dropped = lost(&results, "fcoe_buffer");
+    assert!(dropped > 0 && dropped == all_lost(&results), "{:?}", results.drops);
+    assert_eq!(finding.culprit.as_deref(), Some("fcf:eth0"));
+    let title = format!(
+        "the receive buffer of fcf:eth0 dropped {dropped} frames of FCoE, because virtual has `pfc = false`, so it \
+         sends no pauses"
+    );
+    assert_eq!(finding.title, title);
+    let aborted = format!("{} commands of server were aborted", results.hosts[0].commands_aborted);
+    assert!(finding.detail.contains(&aborted), "{finding:?}");
+    assert!(finding.remedy.is_empty(), "advice is printed after a trial only: {finding:?}");
+    let [pfc] = &finding.candidates[..] else { panic!("{:?}", finding.candidates) };
+    assert_eq!(pfc.set, [("link.virtual.ethernet.pfc".to_owned(), "true".to_owned())]);
+    let changed = run(true);
+    assert!(losses(&changed).is_empty() && all_lost(&changed) == 0, "{:?}", changed.drops);
+    assert!(changed.totals.io.throughput_bytes_per_s > 1.05 * results.totals.io.throughput_bytes_per_s);
 }
 
 /// Two forwarders send to one host through a switch that has PFC for no priority.
