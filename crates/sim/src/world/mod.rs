@@ -408,6 +408,7 @@ impl World {
         self.storage.restart(now);
         self.loops.restart(now);
         self.iscsi.iter_mut().for_each(|iscsi| iscsi.restart());
+        self.fcip.iter_mut().for_each(|fcip| fcip.restart_counts());
         self.srp.iter_mut().for_each(|srp| srp.restart());
         volumes::restart(self);
         out_of_band::restart(self);

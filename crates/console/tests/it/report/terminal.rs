@@ -1,7 +1,7 @@
 //! Tables on a terminal.
 
 use crate::report::fixture;
-use sanloom_api::results::{ExpectationResult, Interval, IpRouterResult, Replications, Results};
+use sanloom_api::results::{ExpectationResult, FcipLinkResult, Interval, IpRouterResult, Replications, Results};
 use sanloom_console::report::terminal::render;
 
 #[test]
@@ -126,6 +126,28 @@ fn many_streams_are_shown_in_groups() {
     let text = render(&results, 80);
     assert!(text.contains("\nreads{1..32} "), "{text}");
     assert!(text.contains("A row with several streams shows the mean of each"), "{text}");
+}
+
+#[test]
+fn fcip_links_are_shown_with_their_tcp() {
+    let mut results = fixture::core_edge();
+    assert!(!render(&results, 200).contains("FCIP links"));
+    results.fcip_links = vec![FcipLinkResult {
+        name: "wan1".into(),
+        state: "up".into(),
+        connections: 2,
+        frames: 7,
+        segments_retransmitted: 1_300,
+        retransmission_timeouts: 11,
+        fast_recoveries: 12,
+        from_window_bytes: 14_480,
+        to_window_bytes: 1_048_576,
+        round_trip_us: 5_012.5,
+    }];
+    let text = render(&results, 200);
+    let row = text.lines().skip_while(|line| !line.starts_with("FCIP links")).nth(2).unwrap_or_default();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words, ["wan1", "up", "1,300", "11", "12", "2", "5.01", "ms", "14.5/1048.6"], "{text}");
 }
 
 #[test]
