@@ -134,7 +134,7 @@ struct Carrier {
 
 const LINE_TRAFFIC: [&str; 6] = ["frames", "packets", "bytes", "data_bytes", "throughput_bytes_per_s", "utilisation"];
 
-const NETWORK: [Carrier; 9] = [
+const NETWORK: [Carrier; 10] = [
     Carrier {
         section: "links",
         carried: &["*.data_bytes"],
@@ -188,6 +188,7 @@ const NETWORK: [Carrier; 9] = [
         traffic: &["pdus_sent", "pdus_received", "r2ts"],
         state: &["connections"],
     },
+    Carrier { section: "fcip_links", carried: &["frames"], traffic: &["frames"], state: &["connections"] },
     Carrier {
         section: "srp_channels",
         carried: &["responses"],

@@ -15,6 +15,7 @@ mod columns;
 mod engine;
 mod ethernet;
 mod expectation;
+mod fcip;
 mod host;
 mod infiniband;
 mod io;
@@ -38,6 +39,7 @@ pub use columns::{SeriesColumn, SeriesValues};
 pub use engine::Engine;
 pub use ethernet::{EthernetDirection, EthernetLinkResult, EthernetSwitchResult};
 pub use expectation::ExpectationResult;
+pub use fcip::FcipLinkResult;
 pub use host::{CpuWork, HostResult, IpRouterResult, PathResult, StreamHostResult, StreamResult, TraceResult};
 pub use infiniband::{InfinibandDirection, InfinibandLinkResult, SrpChannelResult, SubnetResult};
 pub use io::{HistogramBucket, IoStats, Latency, QueueDepth, Totals};
@@ -97,6 +99,9 @@ pub struct Results {
     /// One element for each session of iSCSI of a host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub iscsi_sessions: Vec<IscsiSessionResult>,
+    /// One element for each FCIP link over the Ethernet of the lab.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fcip_links: Vec<FcipLinkResult>,
     /// The InfiniBand subnet, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<SubnetResult>,
@@ -145,6 +150,7 @@ impl Default for Results {
             ethernet_links: Vec::new(),
             ethernet_switches: Vec::new(),
             iscsi_sessions: Vec::new(),
+            fcip_links: Vec::new(),
             subnet: None,
             infiniband_links: Vec::new(),
             srp_channels: Vec::new(),

@@ -3,13 +3,13 @@
 use super::metric::{Fold, fits, split_fold};
 use super::{
     AdapterResult, CacheResult, ChannelResult, ControllerResult, CpuWork, DataLossResult, DiskResult,
-    EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, ExpectationResult, FaultEvent, Finding,
-    GatewayResult, HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IpRouterResult, IscsiSessionResult,
-    LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, MetadataResult, PathResult,
-    PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SrpChannelResult, SsdResult, StorageResult,
-    StreamHostResult, StreamResult, SubnetResult, SwitchResult, TraceResult, Victim,
+    EthernetDirection, EthernetLinkResult, EthernetSwitchResult, Event, ExpectationResult, FaultEvent, FcipLinkResult,
+    Finding, GatewayResult, HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IpRouterResult,
+    IscsiSessionResult, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, MetadataResult,
+    PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SrpChannelResult, SsdResult,
+    StorageResult, StreamHostResult, StreamResult, SubnetResult, SwitchResult, TraceResult, Victim,
 };
-use sanloom_fc::config::Node;
+use sanloom_fc::config::{Link, Node};
 use sanloom_fc::san::Lab;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -149,6 +149,10 @@ fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
         "ethernet_links" => lab.ethernet_links.iter().map(|link| link.name.clone()).collect(),
         "ethernet_switches" => lab.ethernet_switches.iter().map(|switch| switch.name.clone()).collect(),
         "infiniband_links" => lab.infiniband.links.iter().map(|link| link.name.clone()).collect(),
+        "fcip_links" => {
+            let has_tunnel = |link: &&Link| link.fcoe.is_some_and(|link| link.fcip.is_some());
+            lab.links.iter().filter(has_tunnel).map(|link| link.name.clone()).collect()
+        }
         "loops" => lab.loops.iter().map(|of_lab| of_lab.name.clone()).collect(),
         "switches" => lab.switches.iter().map(|switch| switch.name.clone()).collect(),
         "streams" => lab.workloads.iter().map(|workload| workload.name.clone()).collect(),
@@ -211,7 +215,7 @@ pub fn example() -> Results {
             backward: direction(),
             ..LinkResult::default()
         }],
-        ports: vec![PortResult { discards: any(), ..PortResult::default() }],
+        ports: vec![PortResult { discards: any(), sequence_discards: Some(0), ..PortResult::default() }],
         storage: vec![StorageResult {
             disk_loop_utilisation: Some(0.0),
             controllers: vec![ControllerResult::default()],
@@ -235,6 +239,7 @@ pub fn example() -> Results {
         }],
         ethernet_switches: vec![EthernetSwitchResult::default()],
         iscsi_sessions: vec![IscsiSessionResult::default()],
+        fcip_links: vec![FcipLinkResult::default()],
         subnet: Some(SubnetResult { refusal: some(), ..SubnetResult::default() }),
         infiniband_links: vec![InfinibandLinkResult {
             forward: infiniband_direction(),

@@ -57,6 +57,11 @@ pub struct PortResult {
     pub zero_credit_fraction: f64,
     /// Frames discarded here, by reason.
     pub discards: BTreeMap<String, u64>,
+    /// Data frames that arrived and that the N_Port discarded, because a frame before them in their
+    /// sequence was late or lost, or because their command had been aborted for it. They are not in
+    /// `discards`. Absent at other ports, and without FCoE, whose Ethernet can change the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence_discards: Option<u64>,
 }
 
 /// One switch.

@@ -157,7 +157,8 @@ pub enum FindingKind {
     /// Congestion of an Ethernet port pauses the senders of other traffic.
     CongestionSpreading,
     /// The queue of an Ethernet port drops frames although its line has room, and TCP waits for
-    /// retransmission time-outs; or it drops frames of FCoE, and their commands wait.
+    /// retransmission time-outs. Or a queue or a receive buffer drops frames of FCoE, and their
+    /// commands wait.
     CongestionLoss,
     /// I/O stopped for some time.
     Stall,

@@ -11,7 +11,7 @@ use std::path::Path;
 const PAGE: &str = "../../docs/src/reference/results.md";
 
 /// Source files in the order of the page.
-const FILES: [&str; 18] = [
+const FILES: [&str; 19] = [
     "mod",
     "lab",
     "io",
@@ -21,6 +21,7 @@ const FILES: [&str; 18] = [
     "storage",
     "ethernet",
     "iscsi",
+    "fcip",
     "infiniband",
     "arbitrated_loop",
     "balance",
@@ -109,6 +110,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ethernet_links: vec![EthernetLinkResult::default()],
         ethernet_switches: vec![EthernetSwitchResult::default()],
         iscsi_sessions: vec![IscsiSessionResult::default()],
+        fcip_links: vec![FcipLinkResult::default()],
         subnet: Some(SubnetResult::default()),
         infiniband_links: vec![InfinibandLinkResult::default()],
         srp_channels: vec![SrpChannelResult::default()],
@@ -149,7 +151,7 @@ fn examples() -> Vec<(&'static str, Value)> {
             to_value(LinkDirection { channels: vec![ChannelResult::default()], ..LinkDirection::default() }),
         ),
         ("ChannelResult", to_value(ChannelResult::default())),
-        ("PortResult", to_value(PortResult::default())),
+        ("PortResult", to_value(PortResult { sequence_discards: Some(0), ..PortResult::default() })),
         ("SwitchResult", to_value(SwitchResult::default())),
         (
             "StorageResult",
@@ -181,6 +183,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("EthernetDirection", to_value(EthernetDirection::default())),
         ("EthernetSwitchResult", to_value(EthernetSwitchResult::default())),
         ("IscsiSessionResult", to_value(IscsiSessionResult::default())),
+        ("FcipLinkResult", to_value(FcipLinkResult::default())),
         ("SubnetResult", to_value(SubnetResult { refusal: some(), ..SubnetResult::default() })),
         ("InfinibandLinkResult", to_value(InfinibandLinkResult::default())),
         ("InfinibandDirection", to_value(InfinibandDirection::default())),

@@ -12,5 +12,6 @@ pub mod format;
 pub mod html;
 pub mod json;
 pub mod plot;
+mod routers;
 pub mod rows;
 pub mod terminal;

@@ -137,6 +137,52 @@ pub fn virtual_rates(lab: &Lab) -> BTreeMap<u16, EthernetRate> {
     rates
 }
 
+/// Ethernet switches on the shortest ways of virtual links, in ascending order. A virtual link over
+/// one cable, or without a way in its VLAN, has none.
+pub fn switches_below(lab: &Lab, paths: &[FcoePath]) -> BTreeSet<u16> {
+    let interfaces = lab.ethernet_interfaces();
+    let mut searches: BTreeMap<(Option<u16>, u16), Vec<Option<u32>>> = BTreeMap::new();
+    let mut switches = BTreeSet::new();
+    for path in paths {
+        let links = path.interfaces.map(|interface| interfaces[usize::from(interface)].link);
+        let ends = links.map(|link| lab.ethernet_links[link].switches().next().map(|(_, switch)| switch));
+        let [Some(near), Some(far)] = ends else { continue };
+        let vlan = path.config.vlan;
+        for from in [near, far] {
+            searches.entry((vlan, from)).or_insert_with(|| hops(lab, vlan, from));
+        }
+        let [from_near, from_far] = [near, far].map(|from| &searches[&(vlan, from)]);
+        let Some(shortest) = from_near[usize::from(far)] else { continue };
+        let ways = from_near.iter().zip(from_far).map(|(near, far)| Some((*near)? + (*far)?));
+        switches.extend((0u16..).zip(ways).filter(|(_, way)| *way == Some(shortest)).map(|(switch, _)| switch));
+    }
+    switches
+}
+
+/// Number of links from an Ethernet switch to each one on ways that a VLAN may use; `None` without
+/// a way.
+fn hops(lab: &Lab, vlan: Option<u16>, from: u16) -> Vec<Option<u32>> {
+    let mut neighbours: Vec<Vec<u16>> = vec![Vec::new(); lab.ethernet_switches.len()];
+    for link in lab.ethernet_links.iter().filter(|link| link.accepts(vlan)) {
+        if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
+            neighbours[usize::from(a)].push(b);
+            neighbours[usize::from(b)].push(a);
+        }
+    }
+    let mut hops = vec![None; neighbours.len()];
+    hops[usize::from(from)] = Some(0);
+    let mut open = VecDeque::from([(from, 0)]);
+    while let Some((switch, distance)) = open.pop_front() {
+        for &next in &neighbours[usize::from(switch)] {
+            if hops[usize::from(next)].is_none() {
+                hops[usize::from(next)] = Some(distance + 1);
+                open.push_back((next, distance + 1));
+            }
+        }
+    }
+    hops
+}
+
 /// Name of the rate of each link, in the order of `links`: of a virtual link, that of the Ethernet
 /// below it, see [`virtual_rates`].
 pub fn rate_names(lab: &Lab) -> Vec<String> {

@@ -36,7 +36,7 @@ pub use dcb::{DcbMismatch, DcbPort, dcb_mismatches, dcb_ports};
 pub use ethernet::{EthernetInterface, IscsiPaths};
 pub use fcoe::{
     FcoePath, ForwarderMismatch, ethernet_node, fcoe_paths, fcoe_paths_without, forwarder_mismatch, rate_names,
-    virtual_rates,
+    switches_below, virtual_rates,
 };
 pub use gateways::{Behind, behind, gateways, hosts_of_gateway, is_gateway, iscsi_back_end};
 pub use infiniband::{InfinibandInterface, SrpPaths, ipoib_level};

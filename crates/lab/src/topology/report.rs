@@ -113,6 +113,9 @@ pub struct ZoneRange {
 #[derive(Clone, PartialEq, Debug)]
 pub struct IslGroup {
     pub switches: [String; 2],
+    /// Name in texts: both switches, as `a-b`. If other links between the two accept other VLANs,
+    /// those that these links accept follow: `a-b (VLANs 10/20..30)`.
+    pub label: String,
     /// Indices into the links of the network.
     pub links: Vec<usize>,
     /// Names of the links, in range notation.
@@ -346,6 +349,7 @@ fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> 
     (network.groups.iter().zip(behind))
         .map(|(group, behind)| IslGroup {
             switches: group.switches.map(name),
+            label: group.switches.map(name).join("-"),
             links: group.links.clone(),
             names: compress_all(group.links.iter().map(|&l| lab.links[l].name.as_str())),
             bytes_per_s: group.bytes_per_s(),

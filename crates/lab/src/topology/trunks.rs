@@ -97,12 +97,21 @@ impl Trunks {
                 *behind.entry(way).or_insert(0.0) += share * bytes_per_s as f64;
             }
         }
-        let group = |(number, ((switches, _), links)): (usize, (&Between, &Vec<usize>))| {
+        let mut groups_between: BTreeMap<&[u16; 2], u32> = BTreeMap::new();
+        for (switches, _) in self.links.keys() {
+            *groups_between.entry(switches).or_default() += 1;
+        }
+        let group = |(number, ((switches, vlans), links)): (usize, (&Between, &Vec<usize>))| {
             let own: u64 = links.iter().map(|link| bytes_per_s(*link)).sum();
             let behind = switches.map(|from| behind.get(&(number, from)).copied().unwrap_or(0.0));
             let names: Vec<String> = links.iter().map(|number| link(*number)).collect();
+            let ends = switches.map(&name);
             IslGroup {
-                switches: switches.map(&name),
+                label: match groups_between.get(switches) {
+                    Some(2..) => format!("{} ({})", ends.join("-"), vlans_in_words(vlans)),
+                    _ => ends.join("-"),
+                },
+                switches: ends,
                 links: links.clone(),
                 names: compress_all(names.iter().map(String::as_str)),
                 bytes_per_s: own,
@@ -111,6 +120,24 @@ impl Trunks {
             }
         };
         self.links.iter().enumerate().map(group).collect()
+    }
+}
+
+/// Returns the VLANs that links accept: `VLAN 10`, `VLANs 10/20..30`, or `all VLANs`. Other links
+/// between the same switches have other ones. Names are lists with commas, so numbers have none.
+fn vlans_in_words(vlans: &BTreeSet<u16>) -> String {
+    let mut runs: Vec<[u16; 2]> = Vec::new();
+    for &vlan in vlans {
+        match runs.last_mut() {
+            Some([_, last]) if *last + 1 == vlan => *last = vlan,
+            _ => runs.push([vlan; 2]),
+        }
+    }
+    let run = |[first, last]: &[u16; 2]| if first == last { first.to_string() } else { format!("{first}..{last}") };
+    match vlans.len() {
+        0 => "all VLANs".to_owned(),
+        1 => format!("VLAN {}", runs.iter().map(run).collect::<String>()),
+        _ => format!("VLANs {}", runs.iter().map(run).collect::<Vec<_>>().join("/")),
     }
 }
 

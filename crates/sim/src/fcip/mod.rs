@@ -21,7 +21,10 @@
 //! - Both ends have the same time.
 //! - A link that has ended at one end has ended at the other one as well.
 
+mod count;
 mod keep_alive;
+
+pub use count::TunnelCount;
 
 use crate::net::Net;
 use crate::net::ethernet::Packet;
@@ -48,15 +51,6 @@ pub struct TunnelPlan {
     pub tcp: [Arc<Config>; 2],
     /// Keep-alive time-out (K_A_TOV).
     pub keep_alive_ps: u64,
-}
-
-/// Counters of a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TunnelCount {
-    /// TCP connections opened.
-    pub connections: u64,
-    /// Segments sent again, by both ends of closed connections.
-    retransmitted: u64,
 }
 
 /// A frame in a stream.
@@ -152,7 +146,12 @@ struct Tunnel {
     end: u32,
     /// From the end that the link names first, and to it.
     directions: [Direction; 2],
+    /// All connections, and the counters of TCP of those before the current one.
     count: TunnelCount,
+    /// Counters at the end of the warm-up.
+    before: TunnelCount,
+    /// The counters of the current connection are not in `count`.
+    is_open: bool,
     /// Both ends have the special frame.
     is_up: bool,
     /// The Ethernet joined both ends at its last change.
@@ -207,6 +206,8 @@ impl Fcip {
             end: u32::MAX,
             directions: [Direction::default(), Direction::default()],
             count: TunnelCount::default(),
+            before: TunnelCount::default(),
+            is_open: false,
             is_up: false,
             is_whole: true,
             watches: [Watch::default(); 2],
@@ -266,6 +267,7 @@ impl Fcip {
         tunnel.count.connections += 1;
         self.by_connection.push(number);
         tunnel.end = self.stacks.connect(net, ends, None, None);
+        tunnel.is_open = true;
         if tunnel.is_stopped[0] {
             self.stacks.silence(tunnel.end + 1);
         }
@@ -293,8 +295,8 @@ impl Fcip {
             let frames = direction.frames.drain(..).filter(|frame| keep_alive::kind(frame.position).is_none());
             frames.for_each(|frame| tunnel::lose(net, frame.position));
         }
+        count::keep(self, number);
         for end in [old, old + 1] {
-            self.tunnels[number].count.retransmitted += self.stacks.connection(end).counters().retransmissions;
             self.stacks.with(net, end, |connection, _| connection.abort());
         }
         // The second side connects, when its switch runs.
@@ -513,11 +515,6 @@ impl Fcip {
     /// Handles the timer of keep-alives.
     pub fn check_keep_alives(&mut self, net: &mut Net) {
         keep_alive::check(self, net);
-    }
-
-    /// Returns the counters of the link with this number.
-    pub fn count(&self, link: u16) -> Option<TunnelCount> {
-        self.by_link.get(&link).map(|number| self.tunnels[*number].count)
     }
 
     /// Returns both ends of the current connection of a link: that of the end that the link names

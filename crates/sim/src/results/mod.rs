@@ -5,6 +5,7 @@
 
 mod ethernet;
 mod events;
+mod fcip;
 mod findings;
 mod hosts;
 mod infiniband;
@@ -44,6 +45,7 @@ pub fn of(world: &World, interrupted: bool) -> Results {
         ethernet_links: ethernet::links(&view),
         ethernet_switches: ethernet::switches(&view),
         iscsi_sessions: iscsi::sessions(&view),
+        fcip_links: fcip::links(&view),
         infiniband_links: infiniband::links(&view),
         srp_channels: infiniband::channels(&view),
         subnet: infiniband::subnet(&view),

@@ -1,23 +1,30 @@
 //! Results of ports and switches.
 
 use super::view::View;
-use crate::net::{BufferCount, Crossbar, LossSite, WaitCount};
+use crate::net::{BufferCount, Crossbar, End, LossSite, WaitCount};
 use crate::world::{Note, NoteKind, SwitchNode};
 use sanloom_api::results::measure::{mean_level, mean_us, ratio, s_of_ps, us_of_ps};
 use sanloom_api::results::{Latency, PortKind, PortResult, SwitchResult};
 use sanloom_fc::config::{LinkEnd, Node};
 use sanloom_fc::fabric_switch::IslState;
+use sanloom_fc::san::fcoe_paths;
 use sanloom_fc::switch::LoginRejects;
 use std::collections::BTreeMap;
 
 pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
     let mut ports: Vec<(Node, u16, PortResult)> = Vec::new();
+    let has_fcoe = fcoe_paths(&view.world.lab).iter().any(|path| path.config.fcip.is_none());
     for (link, number) in view.world.lab.links.iter().zip(0u32..) {
         for (end, side) in link.ends.iter().zip(0u32..).filter(|(end, _)| !matches!(end.node, Node::Loop(_))) {
             // Lane 2n + side leaves from the end `side` of link n.
             let (tx, rx) = (2 * number + side, 2 * number + 1 - side);
             let mut port = one(view, end, link.ends[1 - side as usize].node, tx, rx);
             port.link.clone_from(&link.name);
+            if let End::NPort(plane) = view.world.net.fc.lanes()[rx as usize].to
+                && has_fcoe
+            {
+                port.sequence_discards = Some(view.world.discarded_data(plane));
+            }
             ports.push((end.node, end.port, port));
         }
     }
@@ -36,7 +43,7 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
             (BufferCount { area_ps, max: count.max_frames }, waiting(&count.wait))
         }
         Node::Host(_) | Node::Storage(_) | Node::Loop(_) => {
-            let crate::net::End::NPort(nport) = net.fc.lanes()[rx as usize].to else { return PortResult::default() };
+            let End::NPort(nport) = net.fc.lanes()[rx as usize].to else { return PortResult::default() };
             (net.fc.nport(nport).buffers(view.now_ps), Latency::default())
         }
     };
@@ -63,6 +70,7 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
         zero_credit_s: s_of_ps(sent.zero_credit_ps.min(view.measured_ps)),
         zero_credit_fraction: ratio(sent.zero_credit_ps.min(view.measured_ps), view.measured_ps),
         discards: view.lost_at(&[LossSite::Receiver(rx)]),
+        sequence_discards: None,
     }
 }
 

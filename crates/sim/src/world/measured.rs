@@ -19,6 +19,8 @@ pub(super) struct Baseline {
     losses: BTreeMap<(LossSite, Loss), Lost>,
     ethernet: Counts,
     infiniband: infiniband::Counts,
+    /// Data frames that each N_Port had discarded.
+    pub discarded: Vec<u64>,
 }
 
 /// The counters of the frame path as differences to the end of the warm-up.
@@ -40,6 +42,7 @@ impl Baseline {
             losses: net.fc.recorder.losses().clone(),
             ethernet: Counts::read(net),
             infiniband: infiniband::Counts::read(net),
+            discarded: Vec::new(),
         }
     }
 }

@@ -408,11 +408,13 @@ impl World {
         self.storage.restart(now);
         self.loops.restart(now);
         self.iscsi.iter_mut().for_each(|iscsi| iscsi.restart());
+        self.fcip.iter_mut().for_each(|fcip| fcip.restart_counts());
         self.srp.iter_mut().for_each(|srp| srp.restart());
         volumes::restart(self);
         out_of_band::restart(self);
         self.net.restart_counts();
         self.baseline = Baseline::read(&self.net);
+        self.baseline.discarded = nports::discarded_data(self).collect();
         self.downtimes.begin_measurement(now);
         self.ethernet_faults.downtimes.begin_measurement(now);
         self.infiniband_faults.downtimes.begin_measurement(now);
@@ -436,6 +438,13 @@ impl World {
     /// Returns the counters of the frame path since the end of the warm-up.
     pub fn measured(&self) -> Measured<'_> {
         Measured::new(&self.net, &self.baseline)
+    }
+
+    /// Returns the data frames that the N_Ports at a port of the frame path have discarded since
+    /// the end of the warm-up: behind a gap in their sequence, or without an exchange for them.
+    pub fn discarded_data(&self, plane: u16) -> u64 {
+        let counts = nports::discarded_data(self).zip(&self.baseline.discarded).zip(&self.nports.nodes);
+        counts.filter(|(_, node)| node.plane == plane).map(|((now, before), _)| now.saturating_sub(*before)).sum()
     }
 
     /// Returns the time since the start of the workloads, in ps.

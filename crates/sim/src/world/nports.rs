@@ -4,6 +4,7 @@
 //! carries it. The HBA delivers a frame to the port with the matching D_ID. The D_ID of a response
 //! to FDISC is not known in advance, so that response goes to the port that waits for its OX_ID.
 
+use super::World;
 use sanloom_fc::nport::{Adapter, FabricState, Input, NPort, Output, RemoteState};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::time::Instant;
@@ -70,6 +71,15 @@ impl Carried {
     fn remove(&mut self, id: FcId, nport: u16) {
         self.by_id.retain(|&entry| entry != (id, nport));
     }
+}
+
+/// Returns the number of data frames that each N_Port has discarded since the first login.
+pub(super) fn discarded_data(world: &World) -> impl Iterator<Item = u64> {
+    (0..world.nports.nodes.len() as u16).map(move |nport| {
+        let of_host = world.hosts.initiator(nport).map_or(0, |initiator| initiator.counters().discarded_data);
+        let of_storage = world.storage.target(nport).map_or(0, |target| target.counters().discarded_data);
+        of_host + of_storage
+    })
 }
 
 impl NodePort {

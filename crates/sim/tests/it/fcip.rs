@@ -145,6 +145,39 @@ fn loss_on_the_way_costs_throughput_and_no_frame() {
     assert_eq!(lossy.totals.io.ios_failed, 0);
 }
 
+/// Loss in the direction of the data: each lost segment is sent again, and 500 km take 5 ms in both
+/// directions. Counters begin at the end of the warm-up, after 1 s, and include ended connections.
+#[test]
+fn results_have_the_counters_of_tcp_of_each_link() {
+    let run = |more: &str| {
+        let loss = "[[fault]]\nkind = \"frame-loss\"\nlink = \"wan\"\ndirection = \"backward\"\nprobability = 0.002\n";
+        let window = ", window = \"8MiB\", send_buffer = \"8MiB\"";
+        let results = labs::run(&lab(500, window, LONG, &format!("{READS}\n{loss}{more}")));
+        assert_eq!(results.fcip_links.len(), 1);
+        let lost = results.ethernet_links[0].backward.drops.get("frame_loss").copied().unwrap_or(0);
+        let tunnel = results.links.iter().find(|link| link.name == "tunnel").expect("the link");
+        (results.fcip_links[0].clone(), lost, tunnel.forward.frames + tunnel.backward.frames)
+    };
+    let (link, lost, frames) = run("at = \"0s\"");
+    assert_eq!((link.name.as_str(), link.state.as_str(), link.connections, link.frames), ("tunnel", "up", 0, frames));
+    assert!(lost > 3, "{lost} segments lost");
+    assert!((lost - 1..=2 * lost).contains(&link.segments_retransmitted), "{lost} segments lost: {link:?}");
+    let reductions = link.fast_recoveries + link.retransmission_timeouts;
+    assert!((1..=link.segments_retransmitted).contains(&reductions), "{link:?}");
+    assert!((5_000.0..8_000.0).contains(&link.round_trip_us), "{link:?}");
+    assert!(link.from_window_bytes > 1_448 && link.to_window_bytes > 1_448, "{link:?}");
+
+    let (link, lost, _) = run("at = \"0s\"\nuntil = \"800ms\"");
+    let counted = [link.segments_retransmitted, link.retransmission_timeouts, link.fast_recoveries, lost];
+    assert_eq!(counted, [0; 4], "{link:?}");
+
+    let down = "[[fault]]\nkind = \"link-down\"\nlink = \"wan\"\nat = \"1800ms\"\nuntil = \"1850ms\"\n";
+    let (link, lost, _) = run(&format!("at = \"0s\"\nuntil = \"1700ms\"\n{down}"));
+    // One follows the end of the first at once, and the next one when the line is whole.
+    assert!(link.connections == 2 && link.state == "up", "{link:?}");
+    assert!(lost > 3 && link.segments_retransmitted >= lost - 1, "{lost} segments lost: {link:?}");
+}
+
 #[test]
 fn a_link_whose_line_fails_comes_back_and_all_requests_end() {
     let faults = "[[fault]]\nkind = \"link-down\"\nlink = \"wan\"\nat = \"1s\"\n[[fault]]\nkind = \"link-up\"\nlink = \"wan\"\nat = \"1500ms\"";

@@ -53,6 +53,29 @@ fn dropped_frames_of_fcoe_are_named_with_their_queue_their_cost_and_the_pfc_that
     assert!(changed.totals.io.throughput_bytes_per_s > 1.15 * results.totals.io.throughput_bytes_per_s);
 }
 
+/// `near` has PFC already, `far` is on no way, and `second` is on one of two equal ways.
+#[test]
+fn pfc_against_lost_frames_of_fcoe_is_tried_at_the_switches_on_their_ways_only() {
+    let isl = |from: &str, to: &str| format!("[[isl]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"40GbE\"\n");
+    let forwarders = "[[link]]\nfrom = \"fcf{1..2}\"\nto = \"near\"\nrate = \"10GbE\"\nmtu = 2500\n";
+    let more = format!(
+        "[ethernet_switch.near]\npfc = 3\n[ethernet_switch.\"{{first,second,far}}\"]\n{forwarders}{}{}{}{}{}",
+        isl("tor", "first"),
+        isl("tor", "second"),
+        isl("first", "near"),
+        isl("second", "near"),
+        isl("far", "tor")
+    );
+    let text = WITHOUT_PFC.replace("\"{server,fcf1,fcf2}\"", "\"server\"");
+    assert_ne!(text, WITHOUT_PFC);
+    let results = labs::run(&labs::lab_with(&text, &more, &["run.duration=1s"]));
+    let finding = losses(&results).unwrap_or_else(|| panic!("{:?}", results.findings));
+    assert_eq!(finding.culprit.as_deref(), Some("tor:0"));
+    let [pfc] = &finding.candidates[..] else { panic!("{:?}", finding.candidates) };
+    let expected = ["tor", "first", "second"].map(|name| (format!("ethernet_switch.{name}.pfc"), "3".to_owned()));
+    assert_eq!(pfc.set, expected);
+}
+
 #[test]
 fn a_full_line_that_drops_a_few_frames_is_a_bottleneck_and_no_loss() {
     // Two senders with large windows fill the line; time-outs take no noticeable time.

@@ -39,7 +39,7 @@ function chart(title, series, at, interval) {
 }
 
 /** Lists of the results, by their titles. */
-const LISTS = { Hosts: "hosts", Workloads: "streams", "Storage systems": "storage", Switches: "switches", Links: "links", Ports: "ports", Loops: "loops", "Ethernet switches": "ethernet_switches", "Ethernet links": "ethernet_links", "iSCSI sessions": "iscsi_sessions", "InfiniBand links": "infiniband_links", "SRP channels": "srp_channels" };
+const LISTS = { Hosts: "hosts", Workloads: "streams", "Storage systems": "storage", Switches: "switches", Links: "links", Ports: "ports", Loops: "loops", "Ethernet switches": "ethernet_switches", "Ethernet links": "ethernet_links", "iSCSI sessions": "iscsi_sessions", "FCIP links": "fcip_links", "InfiniBand links": "infiniband_links", "SRP channels": "srp_channels" };
 
 /** A row with the numbers and texts of an object of the results, two levels deep. */
 function flat(object, before = "", depth = 2) {

@@ -2,6 +2,7 @@
 
 use super::{Cell, Table};
 use crate::report::format::{self, grouped, seconds};
+use crate::report::routers::worst_first;
 use sanloom_api::results::{HostResult, IoStats, Latency, LinkDirection, LinkKind, PortKind, Results};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -355,6 +356,29 @@ pub fn infiniband(results: &Results) -> String {
     format!("<h3>InfiniBand</h3>\n{}{}", table.html(), channels.html())
 }
 
+/// Routers of IP between Ethernet and InfiniBand; empty without one.
+pub fn routers(results: &Results) -> String {
+    let rows = worst_first(results);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new("routers")
+        .text("Router of IP")
+        .number("Packets")
+        .number("Dropped")
+        .number("Busy")
+        .cap(HOST_ROWS, ALL_IN_JSON);
+    for (host, router) in rows {
+        table.row(vec![
+            Cell::text(&host.name),
+            Cell::count(router.forwarded),
+            Cell::bad_count(router.dropped),
+            Cell::share(router.utilisation, "load"),
+        ]);
+    }
+    format!("<h3>Routers of IP</h3>\n{}", table.html())
+}
+
 /// Ports of arbitrated loops; empty without loops.
 pub fn loops(results: &Results) -> String {
     if results.loops.is_empty() {
@@ -434,6 +458,8 @@ pub fn ports(results: &Results) -> String {
         .number("Discards")
         .cap(PORT_ROWS, "The ports with the least credit. The JSON results have all.");
     for p in sorted {
+        let mut of_port = p.discards.clone();
+        of_port.extend(p.sequence_discards.map(|frames| ("behind_a_gap".to_owned(), frames)));
         ports.row(vec![
             Cell::text(&p.name),
             Cell::text(match p.kind {
@@ -452,7 +478,7 @@ pub fn ports(results: &Results) -> String {
             Cell::us(p.waiting.mean_us),
             Cell::us(p.waiting.p99_us),
             Cell::us(p.waiting.max_us),
-            discards(&p.discards),
+            discards(&of_port),
         ]);
     }
     format!("{}<h3>Ports</h3>\n{}", switches.html(), ports.html())

@@ -164,7 +164,6 @@ fn oversubscribed(out: &mut String, links: &str, groups: &[IslGroup], width: usi
     let left_out = rows.len().saturating_sub(MAX_ROWS);
     for groups in rows.into_values().take(MAX_ROWS) {
         let first = groups[0];
-        let names: Vec<String> = groups.iter().map(|g| format!("{}-{}", g.switches[0], g.switches[1])).collect();
         let ratio = match first.oversubscription {
             0.0 => "  unused".to_owned(),
             ratio => format!("{:>6}:1", trimmed(ratio, 2)),
@@ -175,7 +174,7 @@ fn oversubscribed(out: &mut String, links: &str, groups: &[IslGroup], width: usi
             plural(first.links.len(), "link"),
             trimmed(first.bytes_per_s as f64 / 1e6, 2)
         );
-        named(out, &before, &compress_all(names.iter().map(String::as_str)), width);
+        named(out, &before, &compress_all(groups.iter().map(|group| group.label.as_str())), width);
     }
     more(out, left_out);
 }

@@ -7,6 +7,7 @@ pub(super) fn tables(out: &mut String, results: &Results, width: usize) {
     links(out, results, width);
     switches(out, results, width);
     sessions(out, results, width);
+    tunnels(out, results, width);
 }
 
 fn links(out: &mut String, results: &Results, width: usize) {
@@ -109,6 +110,39 @@ fn sessions(out: &mut String, results: &Results, width: usize) {
         ]);
     }
     grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+/// FCIP links with the counters of their TCP.
+fn tunnels(out: &mut String, results: &Results, width: usize) {
+    if results.fcip_links.is_empty() {
+        return;
+    }
+    let mut grid = Grid::new(vec![
+        Column::left("FCIP links"),
+        Column::left("state"),
+        Column::right("sent again"),
+        Column::right("time-outs"),
+        Column::right("recoveries"),
+        Column::right("connections").rank(1),
+        Column::right("round trip").rank(2),
+        Column::right("windows KB").rank(3),
+    ]);
+    for link in results.fcip_links.iter().take(MAX_ROWS) {
+        let [from, to] = [link.from_window_bytes, link.to_window_bytes].map(|bytes| bytes as f64 / 1e3);
+        grid.row(vec![
+            clean(&link.name),
+            clean(&link.state),
+            grouped(link.segments_retransmitted),
+            grouped(link.retransmission_timeouts),
+            grouped(link.fast_recoveries),
+            grouped(link.connections),
+            us(link.round_trip_us),
+            format!("{from:.1}/{to:.1}"),
+        ]);
+    }
+    grid.more(results.fcip_links.len().saturating_sub(MAX_ROWS));
     out.push('\n');
     out.push_str(&grid.render(width));
 }

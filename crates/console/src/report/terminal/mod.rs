@@ -351,6 +351,26 @@ fn lost(what: &str, drops: &BTreeMap<String, u64>) -> Option<String> {
     (total > 0).then(|| format!("{what}: {} ({})", grouped(total), reasons.join(", ")))
 }
 
+/// Returns the number of data frames that N_Ports have discarded after a gap, with the ports;
+/// `None` without any.
+fn sequence_discards(results: &Results) -> Option<String> {
+    let mut ports: Vec<(u64, &str)> =
+        results.ports.iter().map(|port| (port.sequence_discards.unwrap_or(0), port.name.as_str())).collect();
+    ports.retain(|(frames, _)| *frames > 0);
+    ports.sort_by_key(|(frames, _)| std::cmp::Reverse(*frames));
+    let total: u64 = ports.iter().map(|(frames, _)| frames).sum();
+    let of = |(frames, name): &(u64, &str)| format!("{} {}", grouped(*frames), clean(name));
+    let shown: Vec<String> = ports.iter().take(MAX_ROWS).map(of).collect();
+    let more = match ports.len().saturating_sub(MAX_ROWS) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    (total > 0).then(|| {
+        let (total, shown) = (grouped(total), shown.join(", "));
+        format!("Data frames discarded behind a late or lost one of their sequence: {total} ({shown}{more})")
+    })
+}
+
 fn drops(out: &mut String, results: &Results, width: usize) {
     out.push('\n');
     let mut on_ethernet: BTreeMap<String, u64> = BTreeMap::new();
@@ -370,8 +390,8 @@ fn drops(out: &mut String, results: &Results, width: usize) {
         ("Ethernet frames lost", &on_ethernet),
         ("InfiniBand packets lost", &on_infiniband),
     ];
-    let lines = planes.into_iter().filter_map(|(what, drops)| lost(what, drops)).chain(routers::drops(results));
-    let lines: Vec<String> = lines.collect();
+    let lines = planes.into_iter().filter_map(|(what, drops)| lost(what, drops));
+    let lines: Vec<String> = lines.chain(sequence_discards(results)).chain(routers::drops(results)).collect();
     if lines.is_empty() {
         out.push_str("No frame was dropped.\n");
     }

@@ -1,16 +1,12 @@
 //! The table of routers of IP.
 
 use super::*;
+use crate::report::routers::{all, worst_first};
 use sanloom_api::results::IpRouterResult;
-
-/// Returns the routers with their hosts.
-fn routers(results: &Results) -> impl Iterator<Item = (&HostResult, &IpRouterResult)> {
-    results.hosts.iter().filter_map(|host| Some((host, host.ip_router.as_ref()?)))
-}
 
 /// Returns the number of packets that routers have dropped, with the routers; `None` without any.
 pub(super) fn drops(results: &Results) -> Option<String> {
-    let dropping = || routers(results).filter(|(_, router)| router.dropped > 0);
+    let dropping = || all(results).filter(|(_, router)| router.dropped > 0);
     let total: u64 = dropping().map(|(_, router)| router.dropped).sum();
     let of =
         |(host, router): (&HostResult, &IpRouterResult)| format!("{} {}", grouped(router.dropped), clean(&host.name));
@@ -19,11 +15,10 @@ pub(super) fn drops(results: &Results) -> Option<String> {
 }
 
 pub(super) fn table(out: &mut String, results: &Results, width: usize) {
-    let mut rows: Vec<(&HostResult, &IpRouterResult)> = routers(results).collect();
+    let rows = worst_first(results);
     if rows.is_empty() {
         return;
     }
-    rows.sort_by_key(|(_, router)| std::cmp::Reverse(router.dropped));
     let mut grid = Grid::new(vec![
         Column::left("Routers of IP"),
         Column::right("packets"),

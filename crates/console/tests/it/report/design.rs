@@ -44,6 +44,42 @@ fn isolated_links_are_named() {
     assert!(shown.contains("\n         isolated: refused\n"), "{shown}");
 }
 
+/// Two cables from `a` to `b`, each for other VLANs, and a way around. The host and the storage use
+/// VLAN 20.
+#[test]
+fn links_between_the_same_switches_are_told_apart_by_their_vlans() {
+    let lab = |cables: &[&str]| {
+        let isl = |from: &str, to: &str, more: &str| {
+            format!("[[isl]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"10GbE\"\n{more}\n")
+        };
+        let direct: String = cables.iter().map(|vlans| isl("a", "b", &format!("vlans = [{vlans}]"))).collect();
+        format!(
+            "[ethernet_switch.\"{{a,b,c}}\"]\n{direct}{}{}[host.h]\niscsi = {{ vlan = 20 }}\n\
+            [storage.s]\niscsi = {{}}\n[[link]]\nfrom = \"h\"\nto = \"a\"\nrate = \"25GbE\"\n\
+            [[link]]\nfrom = \"s\"\nto = \"b\"\nrate = \"25GbE\"\n\
+            [workload.w]\nhosts = \"h\"\ntargets = \"s\"\n",
+            isl("a", "c", ""),
+            isl("c", "b", "")
+        )
+    };
+    let rows = |cables: &[&str]| -> Vec<String> {
+        let shown = design::render(&report(&lab(cables)), 200);
+        shown.lines().filter(|line| line.contains(" MB/s each: ")).map(|line| line.trim().to_owned()).collect()
+    };
+    assert_eq!(
+        rows(&["10", "20,30,31,32"]),
+        [
+            "2.5:1  1 × 1 link, 1250 MB/s each: a-b (VLANs 20/30..32)",
+            "unused  3 × 1 link, 1250 MB/s each: a-b (VLAN 10), a-c, b-c",
+        ]
+    );
+    // Without others between the same switches, and as one group, links need no VLANs.
+    assert_eq!(
+        rows(&["20", "20"]),
+        ["1.25:1  1 × 2 links, 2500 MB/s each: a-b", "unused  2 × 1 link, 1250 MB/s each: a-c, b-c"]
+    );
+}
+
 type Shown = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const SHOWN: [Shown; 5] = [

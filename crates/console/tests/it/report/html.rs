@@ -1,9 +1,10 @@
 //! The HTML pages: self-contained, complete, well formed, and safe against hostile names.
 
 use crate::report::fixture;
-use sanloom_api::results::{Results, Setting, SweepRow, WhatIfRow};
+use sanloom_api::results::{IpRouterResult, Results, Setting, SweepRow, WhatIfRow};
 use sanloom_console::report::figure9::{self, Curve, Panel, PaperPoint};
 use sanloom_console::report::html::{ComparedRow, compare, report, sweep, whatif};
+use sanloom_console::report::terminal;
 
 /// Writes the pages to the folder named by `SANLOOM_PAGES`, for inspection.
 #[test]
@@ -132,6 +133,27 @@ fn a_report_has_every_section() {
     assert!(page.contains("class Map2d {") && !page.contains("export ") && !page.contains("<svg"));
 }
 
+/// The values and units are those of the text.
+#[test]
+fn routers_of_ip_have_a_table_with_their_drops() {
+    let mut results = fixture::core_edge();
+    assert!(!report(&results, None, &[]).contains("Routers of IP"));
+    let name = results.hosts[2].name.clone();
+    results.hosts[1].ip_router = Some(IpRouterResult { forwarded: 12, dropped: 0, utilisation: 0.004 });
+    results.hosts[2].ip_router = Some(IpRouterResult { forwarded: 90_000, dropped: 4_321, utilisation: 0.512 });
+    let page = report(&results, None, &[]);
+    let rows = page.split("<table id=\"t-routers\"").nth(1).and_then(|rest| rest.split("</table>").next());
+    let first = rows.and_then(|rows| rows.split("<tbody>").nth(1)?.split("</tr>").next()).unwrap_or_default();
+    // The text between the tags.
+    let shown = first.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text.trim());
+    let shown: Vec<&str> = shown.filter(|text| !text.is_empty()).collect();
+    assert_eq!(shown, [name.as_str(), "90,000", "4,321", "51.2 %"], "{first}");
+    assert!(first.contains("class=\"n bad\" data-v=\"4321\""), "{first}");
+    let text = terminal::render(&results, 120);
+    let row = text.lines().skip_while(|line| !line.starts_with("Routers of IP")).nth(2).unwrap_or_default();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), [name.as_str(), "90,000", "4,321", "51.2", "%"], "{text}");
+}
+
 #[test]
 fn no_page_loads_anything() {
     for (name, page) in pages() {
@@ -173,6 +195,7 @@ fn hostile_names_stay_text() {
     results.lab.source = Some(evil.into());
     results.lab.sanloom_version = evil.into();
     results.hosts[0].name = evil.into();
+    results.hosts[0].ip_router = Some(IpRouterResult::default());
     results.hosts[4].paths[0].name = evil.into();
     results.streams[0].name = evil.into();
     results.storage[0].name = evil.into();

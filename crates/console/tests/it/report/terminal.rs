@@ -1,7 +1,7 @@
 //! Tables on a terminal.
 
 use crate::report::fixture;
-use sanloom_api::results::{ExpectationResult, Interval, IpRouterResult, Replications, Results};
+use sanloom_api::results::{ExpectationResult, FcipLinkResult, Interval, IpRouterResult, Replications, Results};
 use sanloom_console::report::terminal::render;
 
 #[test]
@@ -87,6 +87,24 @@ fn packets_that_routers_drop_are_named() {
 }
 
 #[test]
+fn frames_that_ports_discard_behind_a_late_one_are_named() {
+    let mut results = fixture::core_edge();
+    results.drops.clear();
+    for port in &mut results.ports {
+        port.sequence_discards = Some(0);
+    }
+    assert!(render(&results, 200).contains("No frame was dropped."));
+    results.ports[1].sequence_discards = Some(1_234);
+    results.ports[0].sequence_discards = Some(6);
+    let [first, second] = [0, 1].map(|number: usize| results.ports[number].name.clone());
+    let text = render(&results, 200);
+    let line =
+        format!("Data frames discarded behind a late or lost one of their sequence: 1,240 (1,234 {second}, 6 {first})");
+    assert!(text.contains(&line), "{text}");
+    assert!(!text.contains("No frame was dropped"), "{text}");
+}
+
+#[test]
 fn books_that_do_not_balance_are_loud() {
     let mut results = fixture::core_edge();
     assert!(!render(&results, 80).contains("BOOKS"));
@@ -108,6 +126,28 @@ fn many_streams_are_shown_in_groups() {
     let text = render(&results, 80);
     assert!(text.contains("\nreads{1..32} "), "{text}");
     assert!(text.contains("A row with several streams shows the mean of each"), "{text}");
+}
+
+#[test]
+fn fcip_links_are_shown_with_their_tcp() {
+    let mut results = fixture::core_edge();
+    assert!(!render(&results, 200).contains("FCIP links"));
+    results.fcip_links = vec![FcipLinkResult {
+        name: "wan1".into(),
+        state: "up".into(),
+        connections: 2,
+        frames: 7,
+        segments_retransmitted: 1_300,
+        retransmission_timeouts: 11,
+        fast_recoveries: 12,
+        from_window_bytes: 14_480,
+        to_window_bytes: 1_048_576,
+        round_trip_us: 5_012.5,
+    }];
+    let text = render(&results, 200);
+    let row = text.lines().skip_while(|line| !line.starts_with("FCIP links")).nth(2).unwrap_or_default();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words, ["wan1", "up", "1,300", "11", "12", "2", "5.01", "ms", "14.5/1048.6"], "{text}");
 }
 
 #[test]

@@ -228,6 +228,8 @@ pub struct Counters {
     pub stale_frames: u64,
     /// Frames that are not valid for an initiator.
     pub unexpected_frames: u64,
+    /// Calls of [`FcpInitiator::discard_data`].
+    pub discarded_data: u64,
 }
 
 /// Initiator side of all FCP exchanges of a port. The module describes its states, [`crate`] how to

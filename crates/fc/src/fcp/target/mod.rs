@@ -174,6 +174,8 @@ pub struct Counters {
     pub not_logged_in: u64,
     /// Frames for another address, or not valid for a target.
     pub unexpected_frames: u64,
+    /// Calls of [`FcpTarget::discard_data`].
+    pub discarded_data: u64,
 }
 
 /// Target side of all FCP exchanges of a port. The module describes its states, [`crate`] how to
@@ -262,6 +264,13 @@ impl FcpTarget {
     pub fn data(&mut self, rx_id: u16) -> Option<&mut SeqRx> {
         let task = self.tasks.get_mut(usize::from(rx_id))?;
         (task.state == State::Receiving).then_some(&mut task.rx)
+    }
+
+    /// Counts a data frame that the driver has discarded, because its exchange takes no data (any
+    /// more), or because a frame before it in its sequence is missing.
+    #[cold]
+    pub fn discard_data(&mut self) {
+        self.counters.discarded_data += 1;
     }
 
     /// Number of bytes that a task transfers in either direction, for the driver's buffer. `None`

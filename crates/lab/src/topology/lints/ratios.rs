@@ -145,9 +145,8 @@ pub(super) fn isls(design: &mut Design<'_>) {
             let remedy = format!(
                 "add {more}, move storage to the switch of its hosts, or raise `isl_oversubscription` in [check]"
             );
-            let subject = format!("{}-{}", group.switches[0], group.switches[1]);
             let place = Place::of(section, group.links[0]);
-            design.add(ISL_RATIO, place, subject, reason, &remedy);
+            design.add(ISL_RATIO, place, group.label.clone(), reason, &remedy);
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Queues of Ethernet that drop frames of FCoE, because their priority is not lossless there.
+//! Queues and receive buffers of Ethernet that drop frames of FCoE, because their priority is not
+//! lossless there.
 
 use super::{list, with_rates};
-use crate::net::LossSite;
+use crate::net::{Loss, LossSite};
 use crate::results::view::View;
 use sanloom_api::results::{Candidate, EthernetDirection, Finding, FindingKind, HostResult, Measure, Results};
 use sanloom_api::words::plural;
 use sanloom_fc::config::{Node, PRIORITIES};
-use sanloom_fc::san::{FcoePath, fcoe_paths};
+use sanloom_fc::san::{FcoePath, fcoe_paths, switches_below};
 use std::collections::BTreeSet;
 
 /// Largest number of switches that the candidate changes.
@@ -22,20 +23,9 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Option<Finding> {
     let frames: u64 = dropping.iter().map(|way| way.fcoe_queue_drops).sum();
     let lossy = lossy(view);
     let hosts = hosts(view, results, &lossy);
-    let aborted: u64 = hosts.iter().map(|host| host.commands_aborted).sum();
-    let longest_us = hosts.iter().map(|host| host.io.latency.max_us).fold(0.0, f64::max);
     let more = match dropping.len() {
         1 => String::new(),
         all => format!(" ({} in the queues of {})", plural(frames, "frame"), plural(all as u64, "port")),
-    };
-    let cost = match aborted {
-        0 => "no command of the measured time was aborted for it".to_owned(),
-        _ => format!(
-            "{} of {} were aborted and sent again, and the slowest request took {:.3} s",
-            plural(aborted, "command"),
-            list(&hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>()),
-            longest_us / 1e6
-        ),
     };
     Some(Finding {
         kind: FindingKind::CongestionLoss,
@@ -44,13 +34,72 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Option<Finding> {
             worst.from,
             plural(worst.fcoe_queue_drops, "frame")
         ),
-        detail: format!("Fibre Channel repeats no frame{more}: {cost}"),
+        detail: format!("Fibre Channel repeats no frame{more}: {}", cost(&hosts)),
         candidates: with_pfc(view, &lossy).into_iter().collect(),
         measure: Measure::Victims,
         culprit: Some(worst.from.clone()),
         victims: with_rates(&hosts),
         ..Finding::default()
     })
+}
+
+/// Returns one finding for all ports whose receive buffers drop frames of FCoE: ports that send no
+/// pauses, or whose pauses have no effect.
+pub(super) fn of_receivers(view: &View<'_>, results: &Results) -> Option<Finding> {
+    let lab = &view.world.lab;
+    let mut dropping: Vec<(FcoePath, usize, u64)> = Vec::new();
+    for path in fcoe_paths(lab).into_iter().filter(|path| path.config.fcip.is_none()) {
+        for side in [0, 1] {
+            // The lane that ends at this side.
+            let lane = LossSite::Receiver(2 * u32::from(path.link) + 1 - side);
+            let frames = view.losses.get(&(lane, Loss::FcoeBuffer)).map_or(0, |lost| lost.frames);
+            if frames > 0 {
+                dropping.push((path, side as usize, frames));
+            }
+        }
+    }
+    // The first of equal ports, as for other findings.
+    let (path, side, most) = dropping.iter().rev().max_by_key(|(.., frames)| *frames)?;
+    let port = lab.ethernet_interfaces()[usize::from(path.interfaces[*side])].end.name(lab);
+    let mut lossy: Vec<FcoePath> = dropping.iter().map(|(path, ..)| *path).collect();
+    lossy.dedup();
+    let hosts = hosts(view, results, &lossy);
+    let more = match dropping.len() {
+        1 => String::new(),
+        all => {
+            let frames = dropping.iter().map(|(.., frames)| frames).sum::<u64>();
+            format!(" ({} in the buffers of {})", plural(frames, "frame"), plural(all as u64, "port"))
+        }
+    };
+    let reason = match path.config.pfc {
+        false => format!("because {} has `pfc = false`, so it sends no pauses", lab.links[usize::from(path.link)].name),
+        true => "although it pauses its sender, which does not obey or is too far away".to_owned(),
+    };
+    Some(Finding {
+        kind: FindingKind::CongestionLoss,
+        title: format!("the receive buffer of {port} dropped {} of FCoE, {reason}", plural(*most, "frame")),
+        detail: format!("Fibre Channel repeats no frame{more}: {}", cost(&hosts)),
+        candidates: with_pfc(view, &lossy).into_iter().collect(),
+        measure: Measure::Victims,
+        culprit: Some(port),
+        victims: with_rates(&hosts),
+        ..Finding::default()
+    })
+}
+
+/// Describes the effect of lost frames on the commands of hosts.
+fn cost(hosts: &[&HostResult]) -> String {
+    let aborted: u64 = hosts.iter().map(|host| host.commands_aborted).sum();
+    if aborted == 0 {
+        return "no command of the measured time was aborted for it".to_owned();
+    }
+    let longest_us = hosts.iter().map(|host| host.io.latency.max_us).fold(0.0, f64::max);
+    format!(
+        "{} of {} were aborted and sent again, and the slowest request took {:.3} s",
+        plural(aborted, "command"),
+        list(&hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>()),
+        longest_us / 1e6
+    )
 }
 
 /// Virtual links of FCoE that have lost frames on Ethernet.
@@ -78,12 +127,13 @@ fn hosts<'r>(view: &View<'_>, results: &'r Results, lossy: &[FcoePath]) -> Vec<&
     (0..).zip(&results.hosts).filter(is_hit).map(|(_, host)| host).collect()
 }
 
-/// Returns the change to PFC at every switch that does not keep the priorities of the lossy links
-/// lossless, and at the adapters of the links.
+/// Returns the change to PFC at the switches on the ways of the lossy links that do not keep their
+/// priorities lossless, and at the adapters of the links.
 fn with_pfc(view: &View<'_>, lossy: &[FcoePath]) -> Option<Candidate> {
     let lab = &view.world.lab;
     let needed = lossy.iter().fold(0_u8, |mask, path| mask | 1 << path.config.priority);
-    let lacking = lab.ethernet_switches.iter().filter(|switch| needed & !switch.lossless_priorities() != 0);
+    let on_ways = switches_below(lab, lossy).into_iter().map(|switch| &lab.ethernet_switches[usize::from(switch)]);
+    let lacking = on_ways.filter(|switch| needed & !switch.lossless_priorities() != 0);
     let numbers = |mask: u8| -> Vec<String> {
         (0..PRIORITIES).filter(|priority| mask & 1 << priority != 0).map(|priority| priority.to_string()).collect()
     };

@@ -48,6 +48,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(tail_drops::find(view, results));
     found.extend(tail_drops::of_tunnels(view, results));
     found.extend(fcoe_drops::find(view, results));
+    found.extend(fcoe_drops::of_receivers(view, results));
     found.extend(pauses::saturated(results));
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));

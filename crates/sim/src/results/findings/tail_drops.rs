@@ -6,7 +6,9 @@ use crate::iscsi::{Iscsi, Machine, SessionPlan};
 use crate::net::ethernet::{Line, Station};
 use crate::results::view::View;
 use sanloom_api::results::measure::ratio;
-use sanloom_api::results::{Candidate, EthernetDirection, Finding, FindingKind, Measure, Results, Victim};
+use sanloom_api::results::{
+    Candidate, EthernetDirection, FcipLinkResult, Finding, FindingKind, Measure, Results, Victim,
+};
 use sanloom_api::words::plural;
 use sanloom_fc::config::{Congestion, EthernetNode, Picos, Tcp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,24 +122,13 @@ fn drops<'v>(view: &View<'_>, results: &'v Results, iscsi: &'v Iscsi, number: us
 /// are mostly idle.
 pub(super) fn of_tunnels(view: &View<'_>, results: &Results) -> Option<Finding> {
     let lab = &view.world.lab;
-    let fcip = view.world.fcip.as_ref()?;
     let ways = results.ethernet_links.iter().flat_map(|link| [&link.forward, &link.backward]);
     let mut drops: Vec<(usize, &EthernetDirection)> =
         ways.enumerate().filter(|(_, way)| way.queue_drops > 0 && way.utilisation < BUSY).collect();
     drops.sort_by_key(|(line, way)| (std::cmp::Reverse(way.queue_drops), *line));
     let (_, worst) = drops.first()?;
-    let repeated = |link: u16| {
-        let ends = fcip.connections(link).into_iter().flatten();
-        ends.map(|end| end.counters()).fold((0, 0), |sum, own| {
-            (sum.0 + own.retransmissions, sum.1 + u64::from(own.timeouts) + u64::from(own.recoveries))
-        })
-    };
-    let links: Vec<(&str, (u64, u64))> =
-        fcip.plans().map(|plan| (lab.links[usize::from(plan.link)].name.as_str(), repeated(plan.link))).collect();
-    let (name, (segments, losses)) = links.into_iter().max_by_key(|(_, (_, losses))| *losses)?;
-    if losses == 0 {
-        return None;
-    }
+    let losses = |link: &FcipLinkResult| link.retransmission_timeouts + link.fast_recoveries;
+    let link = results.fcip_links.iter().max_by_key(|link| losses(link)).filter(|link| losses(link) > 0)?;
     let lines = view.world.net.ethernet.lines();
     let switches: BTreeSet<u16> = drops
         .iter()
@@ -154,7 +145,7 @@ pub(super) fn of_tunnels(view: &View<'_>, results: &Results) -> Option<Finding> 
     });
     Some(Finding {
         kind: FindingKind::CongestionLoss,
-        title: format!("{name} repeats segments, because the queue of {} drops frames", worst.from),
+        title: format!("{} repeats segments, because the queue of {} drops frames", link.name, worst.from),
         detail: format!(
             "{} of {} for {} found no memory, and the line is busy for only {} of the time; TCP of the FCIP link \
              reduced its window {} and repeated {}",
@@ -162,8 +153,8 @@ pub(super) fn of_tunnels(view: &View<'_>, results: &Results) -> Option<Finding> 
             worst.frames + worst.queue_drops,
             worst.to,
             percent(worst.utilisation),
-            plural(losses, "time"),
-            plural(segments, "segment")
+            plural(losses(link), "time"),
+            plural(link.segments_retransmitted, "segment")
         ),
         candidates: vec![Candidate { what: format!("more memory in {}", list(&names)), set: set.collect() }],
         measure: Measure::Total,

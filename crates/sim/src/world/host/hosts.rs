@@ -228,10 +228,23 @@ impl Hosts {
     #[inline]
     pub(in crate::world) fn accept_data(&mut self, nport: u16, frame: &FrameRef) -> Option<Input> {
         let ox_id = frame.ox_id();
-        let seq = self.initiators[usize::from(nport)].as_mut()?.data(ox_id)?;
+        let initiator = self.initiators[usize::from(nport)].as_mut()?;
+        let Some(seq) = initiator.data(ox_id) else {
+            initiator.discard_data();
+            return None;
+        };
         match seq.accept(frame.seq_cnt(), frame.len_bytes()) {
-            Accepted::More | Accepted::Stale => None,
-            accepted @ (Accepted::Complete | Accepted::Gap) => Some(Input::Data { ox_id, accepted }),
+            Accepted::More => None,
+            Accepted::Stale => {
+                initiator.discard_data();
+                None
+            }
+            accepted @ (Accepted::Complete | Accepted::Gap) => {
+                if accepted == Accepted::Gap {
+                    initiator.discard_data();
+                }
+                Some(Input::Data { ox_id, accepted })
+            }
         }
     }
 

@@ -8,7 +8,7 @@ mod random;
 
 use crate::captured::{self, Plane};
 use crate::labs;
-use sanloom_api::results::{LinkResult, Results};
+use sanloom_api::results::{Finding, FindingKind, LinkResult, Results};
 use sanloom_fc::config::{Picos, VirtualFabric};
 use sanloom_fc::san::Lab;
 use sanloom_sim::capture::Window;
@@ -122,6 +122,34 @@ fn adapters_without_pfc_lose_frames_and_commands_recover() {
     assert!(labs::mb_per_s(&results) < 0.95 * 825.8, "{:.1} MB/s", labs::mb_per_s(&results));
     assert_eq!(results.totals.io.ios_failed, 0);
     assert!(results.totals.io.latency.max_us > 100_000.0, "no command waited for its time-out");
+}
+
+/// The forwarder sends no pauses to a switch that would obey them.
+#[test]
+fn a_port_without_pfc_is_named_with_the_frames_that_it_drops_and_pfc_as_a_cure() {
+    let run = |pfc: bool| labs::run(&lab("25GbE", "8GFC", PFC, &format!(", pfc = {pfc}"), FEW_WRITES));
+    let losses = |results: &Results| -> Vec<Finding> {
+        let is_loss = |finding: &&Finding| finding.kind == FindingKind::CongestionLoss;
+        results.findings.iter().filter(is_loss).cloned().collect()
+    };
+    let results = run(false);
+    let [finding] = &losses(&results)[..] else { panic!("{:#?}", results.findings) };
+    let dropped = lost(&results, "fcoe_buffer");
+    assert!(dropped > 0 && dropped == all_lost(&results), "{:?}", results.drops);
+    assert_eq!(finding.culprit.as_deref(), Some("fcf:eth0"));
+    let title = format!(
+        "the receive buffer of fcf:eth0 dropped {dropped} frames of FCoE, because virtual has `pfc = false`, so it \
+         sends no pauses"
+    );
+    assert_eq!(finding.title, title);
+    let aborted = format!("{} commands of server were aborted", results.hosts[0].commands_aborted);
+    assert!(finding.detail.contains(&aborted), "{finding:?}");
+    assert!(finding.remedy.is_empty(), "advice is printed after a trial only: {finding:?}");
+    let [pfc] = &finding.candidates[..] else { panic!("{:?}", finding.candidates) };
+    assert_eq!(pfc.set, [("link.virtual.ethernet.pfc".to_owned(), "true".to_owned())]);
+    let changed = run(true);
+    assert!(losses(&changed).is_empty() && all_lost(&changed) == 0, "{:?}", changed.drops);
+    assert!(changed.totals.io.throughput_bytes_per_s > 1.05 * results.totals.io.throughput_bytes_per_s);
 }
 
 /// Two forwarders send to one host through a switch that has PFC for no priority.
@@ -255,6 +283,38 @@ fn a_slow_interface_beside_the_adapter_does_not_slow_its_virtual_link() {
     let results = labs::run(&lab("10GbE", "16GFC", PFC, "", &format!("{READS}\n{slow}")));
     assert!((labs::mb_per_s(&results) / 1_198.5 - 1.0).abs() < 0.005, "{:.1} MB/s", labs::mb_per_s(&results));
     assert_eq!(link(&results, "virtual").rate, "10GbE");
+}
+
+/// A request of two frames fails if the second frame arrives first. Its port discards both: the
+/// second one because of the gap, and the first one because the exchange has ended.
+#[test]
+fn ports_count_the_frames_that_they_discard_because_the_ethernet_changed_their_order() {
+    let late = "[[fault]]\nkind = \"reordering\"\nlink = \"server-tor\"\nprobability = 0.05\ndelay = \"50us\"\n\
+                at = \"150ms\"\nfor = \"50ms\"";
+    for (read_share, receiver, other) in [("1.0", "server:0", "disk:0"), ("0.0", "disk:0", "server:0")] {
+        let load = format!("size = \"4KiB\"\ndepth = 32\nread_share = {read_share}\n{late}");
+        let results = labs::run(&lab("10GbE", "16GFC", PFC, "", &load));
+        let discarded = |name: &str| results.ports.iter().find(|port| port.name == name).expect(name).sequence_discards;
+        let aborted = results.hosts[0].commands_aborted;
+        assert!(aborted > 10, "{receiver}: {aborted} commands aborted");
+        assert_eq!(discarded(receiver), Some(2 * aborted), "{receiver}");
+        assert_eq!((discarded(other), discarded("fcf:0")), (Some(0), None), "{receiver}");
+        // All frames have arrived, and all commands succeed when they are sent again.
+        assert_eq!((all_lost(&results), results.totals.io.ios_failed), (0, 0), "{receiver}: {:?}", results.drops);
+    }
+}
+
+/// Fibre Channel keeps the order, so its results have no such counter, also if a frame is lost.
+#[test]
+fn ports_without_fcoe_count_no_frames_out_of_order() {
+    let results = labs::run(&labs::lab(
+        "[run]\nduration = \"20ms\"\n[switch.sw]\n[host.h]\n[storage.s]\n[[link]]\nfrom = \"{h,s}\"\nto = \"sw\"\n\
+         [workload.w]\nhosts = \"h\"\ntargets = \"s\"\n\
+         [[fault]]\nkind = \"frame-loss\"\nlink = \"h-sw\"\nprobability = 0.01\nat = \"0s\"\n",
+    ));
+    assert!(all_lost(&results) > 0);
+    let text = serde_json::to_string(&results.ports).expect("JSON");
+    assert!(!text.contains("sequence_discards"), "{text}");
 }
 
 #[test]
