@@ -2,6 +2,7 @@
 
 mod bad;
 mod examples;
+mod fcip_windows;
 mod hostile;
 mod import;
 mod json_schema;
