@@ -365,8 +365,8 @@ impl Resource {
         }
         let current = (self.get)(room)?.into_iter().find(|own| matches(own, &entry, self.keys));
         for leaf in entry.children().iter().filter(is_fixed) {
-            let own = current.as_ref().and_then(|own| own.child(&leaf.name)).map(Element::untyped);
-            if own != Some(leaf.untyped()) {
+            let own = current.as_ref().and_then(|own| own.child(&leaf.name));
+            if own.is_none_or(|own| !own.has_values_of(leaf)) {
                 return Err(Fault::unknown(format!("{} of {} cannot be changed here", leaf.name, self.object)));
             }
         }
