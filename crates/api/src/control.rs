@@ -47,6 +47,14 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<RequestUser>,
     },
+    /// Disables or enables several ports, each as [`Request::Port`]. All change, or none does.
+    Ports {
+        /// The changes, in their order.
+        changes: Vec<PortChange>,
+        /// The user whom the event log names.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<RequestUser>,
+    },
     /// Disables or enables a switch. All ports of a disabled switch are dark. A port that is
     /// disabled itself stays so when its switch is enabled again.
     Switch {
@@ -164,6 +172,15 @@ pub enum Request {
     Metrics,
     /// Ends the instance, like SIGTERM.
     Stop,
+}
+
+/// Change of one of several ports.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PortChange {
+    /// The port, for example `sw1:0`.
+    pub port: String,
+    /// True enables the port. It stays dark while its switch is disabled.
+    pub enabled: bool,
 }
 
 /// User of a management interface that sends a request.
@@ -410,6 +427,12 @@ mod tests {
         assert_eq!(luns, Request::Show { table: ShowTable::Live(LiveWhich::Luns), switch: None });
         let port = Request::Port { port: "sw1:0".to_owned(), enabled: false, by: None };
         assert_eq!(serde_json::to_string(&port).unwrap(), r#"{"request":"port","port":"sw1:0","enabled":false}"#);
+        let change = |port: &str, enabled| PortChange { port: port.to_owned(), enabled };
+        let ports = Request::Ports { changes: vec![change("sw1:0", false), change("sw2:1", true)], by: None };
+        let text =
+            r#"{"request":"ports","changes":[{"port":"sw1:0","enabled":false},{"port":"sw2:1","enabled":true}]}"#;
+        assert_eq!(serde_json::to_string(&ports).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Request>(text).unwrap(), ports);
         let by = RequestUser { user: "admin".to_owned(), interface: "REST".to_owned() };
         let switch = Request::Switch { switch: "sw1".to_owned(), enabled: true, by: Some(by) };
         let text = r#"{"request":"switch","switch":"sw1","enabled":true,"by":{"user":"admin","interface":"REST"}}"#;

@@ -5,7 +5,7 @@
 //! half of the time of the thread at most.
 
 use crate::interrupt;
-use sanloom_api::control::{Answer, Request, ZoneAction};
+use sanloom_api::control::{Answer, PortChange, Request, ZoneAction};
 use sanloom_fc::fabric_switch::Event;
 use sanloom_live::capture::FrameSink;
 use sanloom_live::control::{Control, ControlRequest};
@@ -256,6 +256,12 @@ fn log_request(request: &Request, at_s: f64) {
         Request::Port { port, enabled, by } => {
             let user = by.as_ref().map_or("", |by| &by.user);
             tracing::info!(at_s, port, enabled, user, "operator");
+        }
+        Request::Ports { changes, by } => {
+            let user = by.as_ref().map_or("", |by| &by.user);
+            for PortChange { port, enabled } in changes {
+                tracing::info!(at_s, port, enabled, user, "operator");
+            }
         }
         Request::Switch { switch, enabled, by } => {
             let user = by.as_ref().map_or("", |by| &by.user);

@@ -1,5 +1,6 @@
 //! Observations: the statements of the inputs, each with its place, before they are merged.
 
+use super::index::{Index, References};
 use sanloom_fc::config::ZoneDefault;
 use std::collections::BTreeMap;
 
@@ -73,11 +74,34 @@ pub(super) struct LogicalRow {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interface {
     pub at: At,
+    /// Speed in Gbit/s; of a port-channel, that of a member or the sum of all.
     pub gfc: Option<u32>,
     /// Speed that the configuration sets, in Gbit/s; of each member of a port-channel.
     pub set_gfc: Option<u32>,
+    /// Different speeds that the file states, with the first line of each; no sums.
+    pub stated: Vec<(u32, At)>,
     pub channel: Option<String>,
     pub vsan: Option<u16>,
+}
+
+impl Interface {
+    /// Notes a line of a configuration that sets the speed. It may replace all statements so far.
+    pub fn set(&mut self, gfc: u32, at: At, replaces: bool) {
+        if replaces {
+            (self.gfc, self.set_gfc) = (None, None);
+            self.stated.clear();
+        }
+        self.state(gfc, at);
+        self.set_gfc.get_or_insert(gfc);
+    }
+
+    /// Notes a statement of the speed. The first one is kept.
+    pub fn state(&mut self, gfc: u32, at: At) {
+        self.gfc.get_or_insert(gfc);
+        if self.stated.iter().all(|(other, _)| *other != gfc) {
+            self.stated.push((gfc, at));
+        }
+    }
 }
 
 /// A port of a switch as written: its number, or the name of the interface.
@@ -179,6 +203,8 @@ pub(super) struct Object {
     pub principals: Vec<String>,
     /// Members of a smart zone that are both initiator and target.
     pub both: Vec<String>,
+    /// Members by name, while commands change them.
+    pub index: Option<Box<Index>>,
 }
 
 /// Zone objects by name.
@@ -196,6 +222,8 @@ pub(super) enum Kind {
     Zone,
     Config,
 }
+
+pub(super) const KINDS: [Kind; 3] = [Kind::Alias, Kind::Zone, Kind::Config];
 
 impl Kind {
     pub fn noun(self) -> &'static str {
@@ -249,6 +277,8 @@ pub(super) struct ZoneBase {
     pub default: Option<(ZoneDefault, At)>,
     pub is_enhanced: bool,
     pub is_smart: Option<bool>,
+    /// Definitions by the names of their members, while commands change them.
+    pub references: Option<References>,
 }
 
 /// All observations.
@@ -280,6 +310,29 @@ pub(super) struct Facts {
     pub slots: BTreeMap<(usize, String), u16>,
     /// Device aliases of a whole switch (NX-OS), by sighting.
     pub device_aliases: Vec<(usize, String, Object)>,
+    /// Device aliases that a command removes, by sighting and name: those among the first of the
+    /// list, of which this is the number.
+    pub removed_device_aliases: BTreeMap<(usize, String), usize>,
+}
+
+impl Facts {
+    /// Takes out what commands have removed, when all inputs are read.
+    pub fn settle(&mut self) {
+        for base in &mut self.zones {
+            base.references = None;
+            for objects in [&mut base.defined, &mut base.active] {
+                KINDS.into_iter().for_each(|kind| objects.of_mut(kind).values_mut().for_each(Object::settle));
+            }
+        }
+        let removed = std::mem::take(&mut self.removed_device_aliases);
+        if !removed.is_empty() {
+            let mut places = 0..;
+            self.device_aliases.retain(|(seen, name, _)| {
+                let place = places.next().unwrap_or(usize::MAX);
+                removed.get(&(*seen, name.clone())).is_none_or(|number| place >= *number)
+            });
+        }
+    }
 }
 
 /// Parses a world-wide name with colons, in any case.

@@ -1,13 +1,12 @@
 //! Fabric OS: commands that change the zone database, at a prompt or in a script. A command applies
 //! to all that the file has shown of the database of its switch.
 
-use super::facts::{At, Kind, Object, Os, wwn};
+use super::facts::{At, KINDS, Kind, Object, Os, ZoneBase};
 use super::fos_transaction::{self, is_of};
+use super::index::List;
 use super::lines::Reader;
-use super::nxos_config::wwn_text;
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Commands that change any kind of object.
 pub(super) const OBJECT_COMMANDS: [&str; 5] =
@@ -174,7 +173,7 @@ fn one(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         }
         if let Some(base) = all.last().copied() {
             reader.transactions.edits(reader.seen).object((base, kind, name.clone()), None);
-            reader.facts.zones[base].defined.of_mut(kind).insert(name, object);
+            reader.facts.zones[base].put(kind, &name, object);
         }
         return Some(Fate::Used);
     }
@@ -183,32 +182,33 @@ fn one(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         return Some(Fate::bad(reason, "add the output of cfgshow before it"));
     }
     for base in having {
-        let map = reader.facts.zones[base].defined.of_mut(kind);
-        reader.transactions.edits(reader.seen).object((base, kind, name.clone()), map.get(&name));
-        change(map, action, &name, &object);
+        let zones = &mut reader.facts.zones[base];
+        reader.transactions.edits(reader.seen).object((base, kind, name.clone()), zones.defined.of(kind).get(&name));
+        change(zones, kind, action, &name, &object);
     }
     Some(Fate::Used)
 }
 
-fn change(map: &mut BTreeMap<String, Object>, action: &str, name: &str, by: &Object) {
+fn change(base: &mut ZoneBase, kind: Kind, action: &str, name: &str, by: &Object) {
+    let map = base.defined.of_mut(kind);
     let Some(found) = map.get_mut(name) else { return };
-    let key = |member: &String| wwn(member).map_or_else(|| member.clone(), wwn_text);
-    let merge = |list: &mut Vec<String>, others: &[String]| match action {
-        // The merger leaves one of several equal members.
-        "add" => list.extend_from_slice(others),
-        _ => {
-            let others: BTreeSet<String> = others.iter().map(key).collect();
-            list.retain(|member| !others.contains(&key(member)));
+    match action {
+        "add" => {
+            // The merger leaves one of several equal members.
+            found.members.extend_from_slice(&by.members);
+            found.principals.extend_from_slice(&by.principals);
+            base.refer(kind, name, by.members.iter().chain(&by.principals));
         }
-    };
-    merge(&mut found.members, &by.members);
-    merge(&mut found.principals, &by.principals);
-    if action == "delete" || action == "remove" && found.members.is_empty() && found.principals.is_empty() {
-        map.remove(name);
+        "remove" => {
+            by.members.iter().for_each(|member| found.remove_name(List::Members, member));
+            by.principals.iter().for_each(|member| found.remove_name(List::Principals, member));
+            if found.is_empty() {
+                map.remove(name);
+            }
+        }
+        _ => _ = map.remove(name),
     }
 }
-
-pub(super) const KINDS: [Kind; 3] = [Kind::Alias, Kind::Zone, Kind::Config];
 
 /// Renames an object with all references to it, or deletes it with them.
 fn object_command(reader: &mut Reader<'_>, word: &str, rest: &str) -> Fate {
@@ -241,33 +241,34 @@ fn object_command(reader: &mut Reader<'_>, word: &str, rest: &str) -> Fate {
         {
             new.clone_into(name);
         }
-        for kind in KINDS {
+        for (kind, name) in base.take_users(old) {
             let map = base.defined.of_mut(kind);
-            for (name, object) in map.iter() {
-                let mut members = object.members.iter().chain(&object.principals);
-                if name == old || members.any(|member| member == old) {
-                    edits.object((number, kind, name.clone()), Some(object));
+            let Some(object) = map.get_mut(&name) else { continue };
+            edits.object((number, kind, name.clone()), Some(object));
+            match new {
+                Some(new) => {
+                    object.rename(old, new);
+                    base.refer(kind, &name, std::iter::once(&new.to_owned()));
+                }
+                None => {
+                    object.remove(old);
+                    // A reference to an object that is gone leaves no object without members.
+                    if object.is_empty() {
+                        map.remove(&name);
+                    }
                 }
             }
-            if let Some(object) = map.remove(old)
-                && let Some(new) = new
-            {
+        }
+        for kind in KINDS {
+            let Some(object) = base.defined.of_mut(kind).remove(old) else { continue };
+            edits.object((number, kind, old.to_owned()), Some(&object));
+            if let Some(new) = new {
                 edits.object((number, kind, new.to_owned()), None);
-                map.insert(new.to_owned(), object);
+                base.put(kind, new, object);
             }
-            let replace = |list: &mut Vec<String>| match new {
-                Some(new) => list.iter_mut().filter(|name| *name == old).for_each(|name| new.clone_into(name)),
-                None => list.retain(|name| name != old),
-            };
-            for object in map.values_mut() {
-                replace(&mut object.members);
-                replace(&mut object.principals);
-            }
-            // A reference to an object that is gone leaves no object without members.
-            map.retain(|_, object| {
-                let lists = [&object.members, &object.principals, &object.both];
-                new.is_some() || lists.iter().any(|list| !list.is_empty())
-            });
+        }
+        if new.is_none() {
+            base.remove_bare();
         }
     }
     Fate::Used

@@ -2,8 +2,7 @@
 //! `cfgdisable`; `cfgtransabort` takes them back, and the answer "no" takes back the command that
 //! has asked.
 
-use super::facts::{At, Kind, Object, Objects, ZoneBase};
-use super::fos_commands::KINDS;
+use super::facts::{At, KINDS, Kind, Object, Objects, ZoneBase};
 use super::lines::Reader;
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
@@ -148,11 +147,11 @@ pub(super) fn abort(reader: &mut Reader<'_>) {
         (last_edited + 1..reader.facts.zones.len()).filter(|base| is_of(&reader.facts.zones[*base], seen)).collect();
     for ((number, kind, name), before) in edits.objects {
         for base in later.iter().copied().chain([number]) {
-            let map = reader.facts.zones[base].defined.of_mut(kind);
+            let base = &mut reader.facts.zones[base];
             match &before {
-                Some(object) => map.insert(name.clone(), object.clone()),
-                None => map.remove(&name),
-            };
+                Some(object) => base.put(kind, &name, object.clone()),
+                None => _ = base.defined.of_mut(kind).remove(&name),
+            }
         }
     }
     for (number, before) in edits.defaults {
@@ -164,7 +163,7 @@ pub(super) fn abort(reader: &mut Reader<'_>) {
 fn refuse(reader: &mut Reader<'_>) {
     let Some(Asked { seen, undo, .. }) = reader.transactions.asked.take() else { return };
     for ((number, kind, name), object) in undo.objects {
-        reader.facts.zones[number].defined.of_mut(kind).insert(name, object);
+        reader.facts.zones[number].put(kind, &name, object);
     }
     for (number, (enabled, is_disabled, active)) in undo.in_force.into_iter().rev() {
         let base = &mut reader.facts.zones[number];

@@ -194,7 +194,11 @@ fn head(reader: &mut Reader<'_>, kind: Kind, rest: &str) -> Fate {
         reader.bases.clear();
         reader.base(None);
     }
-    objects(reader, active).of_mut(kind).insert(name.to_owned(), Object { at, ..Object::default() });
+    let (base, object) = (reader.base(None), Object { at, ..Object::default() });
+    match active {
+        true => _ = base.active.of_mut(kind).insert(name.to_owned(), object),
+        false => base.put(kind, name, object),
+    }
     reader.zones = Cursor { active, object: Some((kind, name.to_owned())), ..Cursor::default() };
     match (members.trim().is_empty(), all_members(members)) {
         (true, _) => Fate::Used,
@@ -214,11 +218,15 @@ fn member_list(reader: &mut Reader<'_>, text: &str) -> Fate {
     let Some(object) = objects(reader, active).of_mut(kind).get_mut(&name) else {
         return Fate::Unknown;
     };
-    let members = || text.split(';').map(str::trim).filter(|member| !member.is_empty()).map(str::to_owned);
+    let members = text.split(';').map(str::trim).filter(|member| !member.is_empty());
+    let members: Vec<String> = members.map(str::to_owned).collect();
     let (list, first) = (if principals { &mut object.principals } else { &mut object.members }, object.at);
-    list.extend(members());
+    list.extend_from_slice(&members);
+    if !active {
+        reader.base(None).refer(kind, &name, members.iter());
+    }
     if first != at {
-        let names = members().filter(|member| !member.contains([':', ',']));
+        let names = members.into_iter().filter(|member| !member.contains([':', ',']));
         reader.facts.member_lines.extend(names.map(|name| ((first, name), at)));
     }
     Fate::Used

@@ -13,6 +13,7 @@ mod fos_commands;
 mod fos_names;
 mod fos_transaction;
 mod fos_zones;
+mod index;
 mod json;
 mod lines;
 mod listed;
@@ -90,6 +91,7 @@ fn merge(sources: &[Source], choices: &Choices) -> (String, Account) {
         }
         account.files.push(read);
     }
+    facts.settle();
     let notes = &mut account.notes;
     rest::place_trunks(&mut facts, notes);
     plan::place(&mut facts);

@@ -75,6 +75,23 @@ pub(super) fn begins(reader: &mut Reader<'_>, text: &str) -> Option<Fate> {
     Some(Fate::Decoration)
 }
 
+/// The words of a row of a table, in which `port-channel 7` is one word.
+fn row(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+        match words.last_mut() {
+            Some(last) if words_of_kind(last) && is_number => last.push_str(word),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+fn words_of_kind(word: &str) -> bool {
+    matches!(word, "port-channel" | "san-port-channel" | "vfc")
+}
+
 fn is_total(text: &str) -> bool {
     text.starts_with("Total number")
 }
@@ -87,7 +104,7 @@ pub(super) fn flogi_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     if text.starts_with('[') {
         return Fate::Ignored("aliases beside logins, which the device-alias database has too");
     }
-    let words = nxos_config::row(text);
+    let words = row(text);
     let [interface, vsan, address, wwpn, rest @ ..] = &words[..] else { return Fate::Unknown };
     let is_address = address.strip_prefix("0x").is_some_and(|hex| u32::from_str_radix(hex, 16).is_ok());
     let (Ok(vsan), Some(wwpn), true) = (vsan.parse::<u16>(), wwn(wwpn), is_address) else {
@@ -168,7 +185,7 @@ pub(super) fn topology_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     if text.starts_with("Interface") && text.contains("Peer Domain") {
         return Fate::Decoration;
     }
-    let words = nxos_config::row(text);
+    let words = row(text);
     let [interface, domain, peer, rest @ ..] = &words[..] else { return Fate::Unknown };
     let domain = domain.strip_prefix("0x").and_then(|hex| u8::from_str_radix(hex.split('(').next()?, 16).ok());
     let Some(domain) = domain.filter(|domain| (1..=239).contains(domain)) else { return Fate::Unknown };
@@ -275,7 +292,7 @@ const OTHERS: [&str; 16] = [
 
 /// A row of `show interface brief`.
 pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
-    let words = nxos_config::row(text);
+    let words = row(text);
     let first = words[0].as_str();
     if !nxos_config::is_interface(first) {
         if first == "mgmt0"
@@ -305,7 +322,12 @@ pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let channel = channel.and_then(|word| word.parse::<u16>().ok()).map(|number| format!("port-channel{number}"));
     let interface = reader.sighting().interfaces.entry(first.to_owned()).or_default();
     interface.at = at;
-    interface.gfc = gfc.or(interface.gfc);
+    match gfc {
+        // The sum of the members of a port-channel is no statement about one of them.
+        Some(gfc) if first.contains("port-channel") || first.starts_with("vfc-po") => interface.gfc = Some(gfc),
+        Some(gfc) => interface.state(gfc, at),
+        None => {}
+    }
     interface.vsan = Some(vsan);
     interface.channel = channel.or(interface.channel.take());
     // The sum of the members of a port-channel is any number.

@@ -4,6 +4,7 @@ use super::facts::{Kind, Object, Objects, Os, rate, wwn};
 use super::lines::{Reader, Section};
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
+use std::collections::BTreeSet;
 
 /// Place in a configuration.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,10 @@ pub(super) struct Cursor {
     pub nested: Option<usize>,
     interfaces: Vec<String>,
     in_interface: bool,
+    /// The line is a command at a prompt.
+    is_command: bool,
+    /// Interfaces whose speed the configuration has set. A second line replaces the first one.
+    set_speeds: BTreeSet<String>,
     /// The line of the present interfaces cannot be read.
     is_unread: bool,
     /// In the management interface.
@@ -113,7 +118,10 @@ pub(super) fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
     }
     reader.begin(Section::Config, "configuration of NX-OS");
     reader.is(Os::NxOs);
-    Some(line(reader, command))
+    reader.nx.is_command = true;
+    let fate = line(reader, command);
+    reader.nx.is_command = false;
+    Some(fate)
 }
 
 /// Reads `zone|zoneset|fcalias name NAME vsan N`.
@@ -228,7 +236,10 @@ pub(super) fn member(reader: &mut Reader<'_>, words: &[&str], add: bool) -> Fate
     if kind == Kind::Config {
         let [zone] = words else { return Fate::Unknown };
         let Some(object) = objects(reader, vsan).configs.get_mut(&name) else { return Fate::Unknown };
-        edit(&mut object.members, zone, add);
+        match add {
+            true => object.members.push((*zone).to_owned()),
+            false => object.remove(zone),
+        }
         return Fate::Used;
     }
     let (member, role) = match parse(words) {
@@ -237,30 +248,21 @@ pub(super) fn member(reader: &mut Reader<'_>, words: &[&str], add: bool) -> Fate
     };
     let Some(object) = objects(reader, vsan).of_mut(kind).get_mut(&name) else { return Fate::Unknown };
     if !add {
-        for list in [&mut object.members, &mut object.principals, &mut object.both] {
-            edit(list, &member, false);
-        }
+        object.remove(&member);
         return Fate::Used;
     }
+    // The merger leaves one of several equal members, so that no list is searched here for each
+    // line.
     match role {
-        Role::Initiator => edit(&mut object.members, &member, true),
-        Role::Target => edit(&mut object.principals, &member, true),
-        Role::None => edit(&mut object.both, &member, true),
+        Role::Initiator => object.members.push(member),
+        Role::Target => object.principals.push(member),
+        Role::None => object.both.push(member),
     }
     if behind(words).contains(&"lun") {
         let reason = "is one LUN of the member, and the lab has the member with all of its LUNs";
         return Fate::bad(reason, "restrict the LUNs with [[mask]]");
     }
     Fate::Used
-}
-
-/// Adds a member to a list, or removes it. The merger leaves one of several equal members, so that
-/// no list is searched here for each line.
-fn edit(list: &mut Vec<String>, member: &str, add: bool) {
-    match add {
-        true => list.push(member.to_owned()),
-        false => list.retain(|other| other != member),
-    }
 }
 
 /// A line of `show device-alias database`.
@@ -297,7 +299,10 @@ pub(super) fn inter_vsan(reader: &mut Reader<'_>) -> Fate {
 fn switch_name(reader: &mut Reader<'_>, name: &str) -> Fate {
     match std::mem::replace(&mut reader.nx.has_name, true) {
         // Another configuration follows in the same file.
-        true => reader.see(name, Os::NxOs),
+        true => {
+            reader.nx.set_speeds.clear();
+            reader.see(name, Os::NxOs);
+        }
         false => {
             reader.name(name);
             reader.is(Os::NxOs);
@@ -338,8 +343,8 @@ pub(super) fn line(reader: &mut Reader<'_>, line: &str) -> Fate {
         ["attribute", ..] | ["attribute-group", ..] => return Fate::Ignored("attributes of zones"),
         ["device-alias", "name", name, "pwwn", wwpn, ..] => return device_alias(reader, name, wwpn),
         ["no", "device-alias", "name", name] => {
-            let seen = reader.seen;
-            reader.facts.device_aliases.retain(|(of, other, _)| *of != seen || other != name);
+            let number = reader.facts.device_aliases.len();
+            reader.facts.removed_device_aliases.insert((reader.seen, name.to_owned()), number);
         }
         ["device-alias", "database" | "commit"] => reader.nx.object = None,
         ["device-alias", ..] => return Fate::Ignored("distribution of aliases"),
@@ -514,23 +519,6 @@ fn is_interface_line(reader: &Reader<'_>, words: &[&str]) -> bool {
     !is_member && (words.len() == 2 || expand(&words[1..].join(" ")).is_some())
 }
 
-/// The words of a row of a table, in which `port-channel 7` is one word.
-pub(super) fn row(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-        match words.last_mut() {
-            Some(last) if words_of_kind(last) && is_number => last.push_str(word),
-            _ => words.push(word.to_owned()),
-        }
-    }
-    words
-}
-
-fn words_of_kind(word: &str) -> bool {
-    matches!(word, "port-channel" | "san-port-channel" | "vfc")
-}
-
 fn no_interfaces() -> Fate {
     Fate::bad("names no interfaces that the importer can read", "correct the list of interfaces")
 }
@@ -585,10 +573,13 @@ fn interface_line(reader: &mut Reader<'_>, words: &[&str]) -> Fate {
             false => Fate::Ignored(INTERFACE),
         };
     }
+    let at = reader.at();
     for name in reader.nx.interfaces.clone() {
+        let replaces = gfc.is_some() && !reader.nx.set_speeds.insert(name.clone()) || reader.nx.is_command;
         let interface = reader.sighting().interfaces.entry(name).or_default();
-        interface.gfc = gfc.or(interface.gfc);
-        interface.set_gfc = gfc.or(interface.set_gfc);
+        if let Some(gfc) = gfc {
+            interface.set(gfc, at, replaces);
+        }
         interface.channel = channel.clone().or(interface.channel.take());
     }
     Fate::Used

@@ -203,9 +203,7 @@ fn ports(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
         match lit.get(&end) {
             Some((first, at)) if port.is_online && *first != gfc && reported.insert((end, gfc)) => {
                 let text = format!("{}:{}", plan.switches[switch].name, port.number);
-                let reason = format!("has {first} Gbit/s in one input and {gfc} Gbit/s in another; the first is kept");
-                let remedy = "import outputs of one point in time";
-                note(facts, notes, NoteKind::Conflict, &[*at, port.at], text, reason, remedy);
+                two_speeds(facts, notes, text, [(*first, *at), (gfc, port.at)]);
             }
             Some(_) => {}
             None => {
@@ -216,16 +214,34 @@ fn ports(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
             }
         }
     }
+    let mut stated: BTreeMap<(usize, &str), Vec<(u32, At)>> = BTreeMap::new();
     for (seen, sighting) in facts.sightings.iter().enumerate() {
         let Some(chassis) = plan.chassis_of[seen] else { continue };
         for (name, interface) in &sighting.interfaces {
             let Some(&number) = plan.chassis[chassis].numbers.get(name) else { continue };
-            let Some(gfc) = interface.gfc else { continue };
+            let all = stated.entry((chassis, name.as_str())).or_default();
+            for &(gfc, at) in &interface.stated {
+                if all.iter().all(|(other, _)| *other != gfc) {
+                    all.push((gfc, at));
+                    if let [first, _, ..] = all[..] {
+                        let text = format!("{}:{name}", plan.chassis[chassis].name);
+                        two_speeds(facts, notes, text, [first, (gfc, at)]);
+                    }
+                }
+            }
+            let Some(gfc) = all.first().map(|(gfc, _)| *gfc).or(interface.gfc) else { continue };
             for (switch, _) in plan.switches.iter().enumerate().filter(|(_, switch)| switch.chassis == chassis) {
                 plan.speeds.insert((switch, number), gfc);
             }
         }
     }
+}
+
+/// Reports a port with two speeds.
+fn two_speeds(facts: &Facts, notes: &mut Vec<Note>, text: String, [(first, at), (other, again)]: [(u32, At); 2]) {
+    let reason = format!("has {first} Gbit/s in one input and {other} Gbit/s in another; the first is kept");
+    let remedy = "import outputs of one point in time";
+    note(facts, notes, NoteKind::Conflict, &[at, again], text, reason, remedy);
 }
 
 /// Reports ports at which a device is logged in whose name no input tells.

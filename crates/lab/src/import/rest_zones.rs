@@ -31,7 +31,7 @@ impl Reader<'_> {
             let members = value.get(container).and_then(|container| container.get(key));
             members.map(|m| m.items().filter_map(|m| m.leaf().map(str::to_owned)).collect()).unwrap_or_default()
         };
-        Object { at: self.at(value), members: list(leaf), principals: list(principal), both: Vec::new() }
+        Object { at: self.at(value), members: list(leaf), principals: list(principal), ..Object::default() }
     }
 
     /// Reads the objects of a list by name. Of two with one name, the first is kept.

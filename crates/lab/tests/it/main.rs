@@ -3,6 +3,7 @@
 mod bad;
 mod examples;
 mod fault_ports;
+mod fcip_windows;
 mod hostile;
 mod import;
 mod json_schema;

@@ -14,7 +14,7 @@ use super::view::Tables;
 use super::work::{Entering, Origin, Source, WorkQueue};
 use crate::frame::Pool;
 use crate::ports::reason::HOLD_TIME;
-use sanloom_api::control::Answer;
+use sanloom_api::control::{Answer, PortChange};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{Dark, PortsView, Table};
 use sanloom_fc::exchange::data_header;
@@ -154,12 +154,12 @@ fn a_switch_joins_the_fabric_while_frames_circulate() {
         let mut runtime = ring("circle-timers");
         let reaches_spur = |runtime: &Runtime| !runtime.instance.fabric.switches[1].fib.legs(SPUR_DOMAIN).is_empty();
         let now = runtime.clock.now();
-        ports::enable(&mut runtime.instance, now, "sw1:2", false, None);
+        enable(&mut runtime, now, &["sw1:2"], false);
         while reaches_spur(&runtime) {
             runtime.step();
         }
         let now = runtime.clock.now();
-        ports::enable(&mut runtime.instance, now, "sw1:2", true, None);
+        enable(&mut runtime, now, &["sw1:2"], true);
         // Needs exchanges and timers of the switches.
         let (before, mut ox_id) = (forwarded(&runtime), 0);
         while !reaches_spur(&runtime) {
@@ -225,6 +225,12 @@ from = "disk"
 to = "sw1:2"
 "#;
 
+/// Enables or disables ports in one request.
+fn enable(runtime: &mut Runtime, now: Instant, ports: &[&str], enabled: bool) -> Answer {
+    let change = |port: &&str| PortChange { port: (*port).to_owned(), enabled };
+    ports::enable(&mut runtime.instance, now, &ports.iter().map(change).collect::<Vec<_>>(), None)
+}
+
 fn dark(runtime: &Runtime) -> Vec<Option<Dark>> {
     let view = Tables::new(&runtime.instance, runtime.clock.now()).fabric(Which::Ports, None);
     let Table::Ports(PortsView { ports: rows }) = view.table else { panic!("{view:?}") };
@@ -238,15 +244,36 @@ fn disabled_unplugged_and_dark_ports_are_distinguished() {
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), Some(Dark::Unplugged), None]);
     let now = runtime.clock.now();
     for port in ["sw1:0", "sw1:2"] {
-        assert_eq!(ports::enable(&mut runtime.instance, now, port, false, None), Answer::Done);
+        assert_eq!(enable(&mut runtime, now, &[port], false), Answer::Done);
     }
     runtime.step();
     assert_eq!(dark(&runtime), [Some(Dark::Disabled), Some(Dark::Unplugged), Some(Dark::Disabled)]);
     for port in ["sw1:0", "sw1:2"] {
-        assert_eq!(ports::enable(&mut runtime.instance, now, port, true, None), Answer::Done);
+        assert_eq!(enable(&mut runtime, now, &[port], true), Answer::Done);
     }
     runtime.step();
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), Some(Dark::Unplugged), None]);
+}
+
+#[test]
+fn several_ports_of_a_request_change_together_or_not_at_all() {
+    let mut runtime = Runtime::up(lab("several-ports", HOSTS), &Options::default()).unwrap();
+    let (before, now) = (dark(&runtime), runtime.clock.now());
+    for wrong in ["sw1:999", "sw9:0", "sw1"] {
+        let answer = enable(&mut runtime, now, &["sw1:0", "sw1:2", wrong], false);
+        assert!(matches!(answer, Answer::Failed(_)), "{wrong}: {answer:?}");
+        runtime.step();
+        assert_eq!(dark(&runtime), before, "{wrong}");
+    }
+    assert_eq!(enable(&mut runtime, now, &["sw1:0", "sw1:2"], false), Answer::Done);
+    runtime.step();
+    assert_eq!(dark(&runtime), [Some(Dark::Disabled), Some(Dark::Unplugged), Some(Dark::Disabled)]);
+    assert_eq!(enable(&mut runtime, now, &["sw1:2", "sw1:0", "sw1:0"], true), Answer::Done);
+    runtime.step();
+    assert_eq!(dark(&runtime), before);
+    let log = runtime.instance.log.view(0, None, |_| "", |_| 0.0);
+    let ids: Vec<&str> = log.events.iter().filter(|row| row.audit).map(|row| &*row.id).collect();
+    assert_eq!(ids, ["PORT-1004", "PORT-1004", "PORT-1003", "PORT-1003"]);
 }
 
 /// Steps until the first port of the second switch joins another switch.
@@ -266,7 +293,7 @@ fn a_disabled_switch_is_dark_at_all_kinds_of_ports_and_keeps_their_state() {
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), unplugged, None, None, None]);
     join(&mut runtime);
     let now = runtime.clock.now();
-    ports::enable(&mut runtime.instance, now, "sw1:0", false, None);
+    enable(&mut runtime, now, &["sw1:0"], false);
     ports::enable_switch(&mut runtime.instance, now, 0, false, None);
     ports::enable_switch(&mut runtime.instance, now, 0, false, None);
     runtime.step();
@@ -279,7 +306,7 @@ fn a_disabled_switch_is_dark_at_all_kinds_of_ports_and_keeps_their_state() {
     runtime.step();
     assert_eq!(dark(&runtime), [Some(Dark::Disabled), unplugged, None, Some(Dark::NoPeer), off]);
     ports::enable_switch(&mut runtime.instance, now, 1, true, None);
-    ports::enable(&mut runtime.instance, now, "sw1:0", true, None);
+    enable(&mut runtime, now, &["sw1:0"], true);
     join(&mut runtime);
     assert_eq!(dark(&runtime), [Some(Dark::NoPeer), unplugged, None, None, None]);
     let log = runtime.instance.log.view(0, None, |_| "", |_| 0.0);

@@ -16,7 +16,7 @@ use crate::view;
 use crate::world::World;
 use crate::world::operator::{self, SwitchEvent};
 use captures::Captures;
-use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction};
+use sanloom_api::control::{Answer, PortChange, Request, RequestUser, ShowTable, ZoneAction};
 use sanloom_api::inject::RuleRow;
 use sanloom_api::view::build::{LiveWhich, Which};
 use sanloom_api::view::{CounterRow, CountersView, GroupsView, Table, View};
@@ -82,14 +82,8 @@ impl Requests {
             Request::Volume { action: VolumeAction::Show { name } } => show_volumes(world, name.as_deref()),
             Request::Capture { link, file: Some(file) } => self.captures.start(world, &link, &file, sink),
             Request::Capture { link, file: None } => self.captures.stop(world, &link),
-            Request::Port { port, enabled, by } => match any_port_named(world, &port) {
-                Ok((switch, port)) => {
-                    let link = operator::link_of(world, switch, port).map(|(link, _)| link);
-                    operator::set_port(world, link, (switch, port), enabled, by.as_ref());
-                    Answer::Done
-                }
-                Err(reason) => Answer::failed(reason),
-            },
+            Request::Port { port, enabled, by } => set_ports(world, &[PortChange { port, enabled }], by.as_ref()),
+            Request::Ports { changes, by } => set_ports(world, &changes, by.as_ref()),
             Request::Switch { switch, enabled, by } => match switch_named(world, &switch) {
                 Ok(number) => {
                     operator::set_switch(world, number, enabled, by.as_ref());
@@ -185,6 +179,7 @@ fn refusal(request: &Request) -> &'static str {
         Request::Show { .. }
         | Request::Capture { .. }
         | Request::Port { .. }
+        | Request::Ports { .. }
         | Request::Switch { .. }
         | Request::Zone { .. }
         | Request::Inject { .. }
@@ -236,6 +231,22 @@ fn any_port_named(world: &World, name: &str) -> Result<(u16, u16), String> {
         return Err(format!("port {port} of the chassis does not belong to {switch}"));
     }
     Ok((index, port))
+}
+
+/// Disables or enables ports. If one of them does not exist, none changes. `by`: the user for the
+/// event log.
+fn set_ports(world: &mut World, changes: &[PortChange], by: Option<&RequestUser>) -> Answer {
+    let found: Result<Vec<(u16, u16)>, String> =
+        changes.iter().map(|change| any_port_named(world, &change.port)).collect();
+    let found = match found {
+        Ok(found) => found,
+        Err(reason) => return Answer::failed(reason),
+    };
+    for ((switch, port), change) in found.into_iter().zip(changes) {
+        let link = operator::link_of(world, switch, port).map(|(link, _)| link);
+        operator::set_port(world, link, (switch, port), change.enabled, by);
+    }
+    Answer::Done
 }
 
 /// Returns the place of a port with a link, such as `sw1:0`.

@@ -1,7 +1,7 @@
 //! Requests to a running world, and runs at a pace.
 
 use crate::labs::lab;
-use sanloom_api::control::{Answer, Request, RequestUser, ShowTable, ZoneAction, ZoneClient};
+use sanloom_api::control::{Answer, PortChange, Request, RequestUser, ShowTable, ZoneAction, ZoneClient};
 use sanloom_api::inject::RuleRow;
 use sanloom_api::results::Results;
 use sanloom_api::view::build::{LiveWhich, Which};
@@ -283,6 +283,26 @@ fn a_disabled_port_and_its_peer_are_down_until_it_is_enabled() {
     fabric.ask(port("sw2:2", true));
     fabric.run(200);
     assert_eq!(fabric.port("sw1:2").mode, PortMode::E);
+    fabric.world.check().unwrap();
+}
+
+#[test]
+fn several_ports_of_a_request_change_together_or_not_at_all() {
+    let mut fabric = Operated::start();
+    let ports = |names: &[&str], enabled| {
+        let change = |name: &&str| PortChange { port: (*name).to_owned(), enabled };
+        Request::Ports { changes: names.iter().map(change).collect(), by: None }
+    };
+    let modes = |fabric: &mut Operated| ["sw1:0", "sw1:1", "sw2:0"].map(|name| fabric.port(name).mode);
+    for wrong in ["sw1:99", "sw9:0", "sw1"] {
+        assert!(matches!(fabric.ask(ports(&["sw1:0", "sw2:0", wrong], false)), Answer::Failed(_)), "{wrong}");
+        assert_eq!(modes(&mut fabric), [PortMode::F; 3], "{wrong}");
+    }
+    assert_eq!(fabric.ask(ports(&["sw1:0", "sw2:0"], false)), Answer::Done);
+    assert_eq!(modes(&mut fabric), [PortMode::Down, PortMode::F, PortMode::Down]);
+    assert_eq!(fabric.ask(ports(&["sw2:0", "sw1:0"], true)), Answer::Done);
+    fabric.run(50);
+    assert_eq!(modes(&mut fabric), [PortMode::F; 3]);
     fabric.world.check().unwrap();
 }
 

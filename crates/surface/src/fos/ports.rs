@@ -6,7 +6,7 @@ use super::resources::Change;
 use super::room::Room;
 use super::switches::check_name;
 use super::tree::Element;
-use sanloom_api::control::Request;
+use sanloom_api::control::{PortChange, Request};
 use sanloom_api::view::build::port_name_of;
 use sanloom_api::view::{Dark, LoginKind, LoginRow, PortMode, PortRow, SwitchRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,11 +218,18 @@ fn neighbours(room: &mut Room<'_>, logged_in: Vec<LoginRow>) -> Result<(Logins, 
 
 /// Port that an entry names.
 pub fn find(room: &mut Room<'_>, entry: &Element) -> Result<Port, Fault> {
-    let name = entry.leaf("name").ok_or_else(|| Fault::invalid("the body names no port; add its name, such as 0/1"))?;
-    let wanted = number(&name)?;
     let (_, ports) = all(room)?;
-    let found = ports.into_iter().find(|port| port.number == wanted);
-    found.ok_or_else(|| Fault::missing(format!("the switch has no port {name}")))
+    take(&mut by_number(ports), entry)
+}
+
+fn by_number(ports: Vec<Port>) -> BTreeMap<u32, Port> {
+    ports.into_iter().map(|port| (port.number, port)).collect()
+}
+
+/// Takes the port that an entry names.
+fn take(ports: &mut BTreeMap<u32, Port>, entry: &Element) -> Result<Port, Fault> {
+    let name = entry.leaf("name").ok_or_else(|| Fault::invalid("the body names no port; add its name, such as 0/1"))?;
+    ports.remove(&number(&name)?).ok_or_else(|| Fault::missing(format!("the switch has no port {name}")))
 }
 
 /// Notes the state that a leaf gives to a port or switch.
@@ -238,9 +245,27 @@ pub fn agree(state: &mut Option<bool>, enabled: bool, leaf: &Element) -> Result<
     }
 }
 
-/// PATCH of `fibrechannel`.
-pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> {
-    let port = find(room, entry)?;
+/// PATCH of `fibrechannel`. All ports change, or none does.
+pub fn patch_ports(room: &mut Room<'_>, entries: &[Element]) -> Result<Change, Fault> {
+    let (_, ports) = all(room)?;
+    let mut ports = by_number(ports);
+    let (mut states, mut names) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let port = take(&mut ports, entry)?;
+        let (enabled, name) = wanted(entry)?;
+        names.extend(name.map(|name| (port.key(), name)));
+        states.extend(enabled.map(|enabled| (port, enabled)));
+    }
+    Ok(Box::new(move |room| {
+        let switch = room.switch.clone();
+        set_enabled(room, states.iter().map(|(port, enabled)| (&*switch, port, *enabled)))?;
+        room.shared.lock().names.extend(names);
+        Ok(())
+    }))
+}
+
+/// State and name that an entry gives to its port.
+fn wanted(entry: &Element) -> Result<(Option<bool>, Option<String>), Fault> {
     // A port that is not disabled for good may be disabled all the same.
     let (mut given, mut enable, mut not_for_good) = (None, None, false);
     for leaf in entry.children() {
@@ -260,23 +285,21 @@ pub fn patch_port(room: &mut Room<'_>, entry: &Element) -> Result<Change, Fault>
             _ => return Err(wrong()),
         }
     }
-    let enable = enable.or(not_for_good.then_some(true));
-    Ok(Box::new(move |room| {
-        if let Some(enabled) = enable {
-            set_enabled(room, &port, enabled)?;
-        }
-        if let Some(name) = given {
-            room.shared.lock().names.insert(port.key(), name);
-        }
-        Ok(())
-    }))
+    Ok((enable.or(not_for_good.then_some(true)), given))
 }
 
-/// Enables or disables a port. It stays dark while its switch is disabled.
-pub fn set_enabled(room: &mut Room<'_>, port: &Port, enabled: bool) -> Result<(), Fault> {
-    if enabled == port.disabled() {
+/// Enables or disables ports, each with the name of its switch, in one request: all change, or none
+/// does. A port stays dark while its switch is disabled.
+pub fn set_enabled<'p>(
+    room: &mut Room<'_>,
+    ports: impl Iterator<Item = (&'p str, &'p Port, bool)>,
+) -> Result<(), Fault> {
+    let changed = ports.filter(|(_, port, enabled)| *enabled == port.disabled());
+    let changes: Vec<PortChange> =
+        changed.map(|(switch, port, enabled)| PortChange { port: port.lab_name(switch), enabled }).collect();
+    if !changes.is_empty() {
         let by = Some(room.user());
-        room.ask(Request::Port { port: port.lab_name(&room.switch), enabled, by })?;
+        room.ask(Request::Ports { changes, by })?;
     }
     Ok(())
 }

@@ -14,10 +14,17 @@ use std::collections::BTreeSet;
 
 /// Returns the entries of a list, or one container.
 type Get = fn(&mut Room<'_>) -> Result<Vec<Element>, Fault>;
-/// Change of an entry whose leaves are valid.
+/// Change of entries whose leaves are valid.
 pub type Change = Box<dyn FnOnce(&mut Room<'_>) -> Result<(), Fault>>;
-/// Checks the leaves of an entry, and returns their change. It changes nothing itself.
-type Patch = fn(&mut Room<'_>, &Element) -> Result<Change, Fault>;
+
+/// Checks the leaves of entries, and returns their change. It changes nothing itself.
+#[derive(Clone, Copy)]
+enum Patch {
+    /// Each entry is a change of its own.
+    Each(fn(&mut Room<'_>, &Element) -> Result<Change, Fault>),
+    /// All entries are one change.
+    All(fn(&mut Room<'_>, &[Element]) -> Result<Change, Fault>),
+}
 
 /// A resource: one line of the table.
 pub struct Resource {
@@ -52,15 +59,18 @@ const fn writable(resource: Resource, patch: Patch) -> Resource {
 pub const RESOURCES: &[Resource] = &[
     writable(
         list("fibrechannel-switch", "fibrechannel-switch", &["name"], fields::SWITCH, switches::switch),
-        switches::patch_switch,
+        Patch::Each(switches::patch_switch),
     ),
     list("fibrechannel-switch", "topology-domain", &["domain-id"], fields::TOPOLOGY_DOMAIN, switches::topology_domain),
     list("fibrechannel-switch", "topology-route", &["domain-id"], fields::TOPOLOGY_ROUTE, switches::topology_route),
     list("fabric", "fabric-switch", &["name"], fields::FABRIC_SWITCH, switches::fabric_switch),
-    writable(list("interface", "fibrechannel", &["name"], fields::PORT, ports::fibrechannel), ports::patch_port),
+    writable(
+        list("interface", "fibrechannel", &["name"], fields::PORT, ports::fibrechannel),
+        Patch::All(ports::patch_ports),
+    ),
     writable(
         list("interface", "fibrechannel-statistics", &["name"], fields::STATISTICS, counters::statistics),
-        counters::patch_statistics,
+        Patch::Each(counters::patch_statistics),
     ),
     list("name-server", "fibrechannel-name-server", &["port-id"], fields::NAME_SERVER, names::name_server),
     list("fdmi", "hba", &["hba-id"], fields::HBA, fdmi::hba),
@@ -90,7 +100,7 @@ pub const RESOURCES: &[Resource] = &[
             fields::ZONE_CONFIGURATION,
             switches::zone_configuration,
         ),
-        switches::patch_limits,
+        Patch::Each(switches::patch_limits),
     ),
     writable(
         container(
@@ -99,13 +109,13 @@ pub const RESOURCES: &[Resource] = &[
             fields::CHASSIS_SETTINGS,
             switches::chassis_settings,
         ),
-        switches::patch_limits,
+        Patch::Each(switches::patch_limits),
     ),
-    writable(container("chassis", "chassis", fields::CHASSIS, switches::chassis), switches::patch_chassis),
+    writable(container("chassis", "chassis", fields::CHASSIS, switches::chassis), Patch::Each(switches::patch_chassis)),
     container("chassis", "ha-status", fields::HA_STATUS, system::ha_status),
     writable(
         container("chassis", "management-interface-configuration", fields::MANAGEMENT, switches::management),
-        switches::patch_limits,
+        Patch::Each(switches::patch_limits),
     ),
     container("maps", "system-resources", fields::SYSTEM_RESOURCES, system::resources),
     container("maps", "switch-status-policy-report", fields::STATUS_POLICY, switches::status_policy),
@@ -278,11 +288,15 @@ impl Resource {
             zone_edits::write(room, self.object, &call.method, rest, &call.body)?;
         } else if let Some(patch) = self.patch {
             let entries = self.entries(rest, &call.body)?;
-            let entries: Vec<Option<Element>> =
-                entries.into_iter().map(|entry| self.check(room, entry)).collect::<Result<_, _>>()?;
+            let entries: Vec<Element> = entries
+                .into_iter()
+                .filter_map(|entry| self.check(room, entry).transpose())
+                .collect::<Result<_, _>>()?;
             // All entries are valid before the first of them changes anything.
-            let changes: Vec<Change> =
-                entries.iter().flatten().map(|entry| patch(room, entry)).collect::<Result<_, _>>()?;
+            let changes: Vec<Change> = match patch {
+                Patch::Each(patch) => entries.iter().map(|entry| patch(room, entry)).collect::<Result<_, _>>()?,
+                Patch::All(patch) => vec![patch(room, &entries)?],
+            };
             changes.into_iter().try_for_each(|change| change(room))?;
         }
         let status = if call.method == Method::POST { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
@@ -365,8 +379,8 @@ impl Resource {
         }
         let current = (self.get)(room)?.into_iter().find(|own| matches(own, &entry, self.keys));
         for leaf in entry.children().iter().filter(is_fixed) {
-            let own = current.as_ref().and_then(|own| own.child(&leaf.name)).map(Element::untyped);
-            if own != Some(leaf.untyped()) {
+            let own = current.as_ref().and_then(|own| own.child(&leaf.name));
+            if own.is_none_or(|own| !own.has_values_of(leaf)) {
                 return Err(Fault::unknown(format!("{} of {} cannot be changed here", leaf.name, self.object)));
             }
         }

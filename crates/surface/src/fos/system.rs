@@ -54,7 +54,7 @@ mod tests {
     use crate::server::{Now, Peer};
     use crate::snmp::{Value, mib};
     use crate::{Busy, Fabric};
-    use sanloom_api::control::{Answer, ShowTable};
+    use sanloom_api::control::{Answer, PortChange, ShowTable};
     use sanloom_api::view::build::Which;
     use sanloom_api::view::{Dark, FabricView, FlogiView, PortRow, PortsView, SwitchView, Table, View};
     use std::collections::BTreeSet;
@@ -100,17 +100,15 @@ mod tests {
 
     impl Fabric for Three {
         fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
-            if let Request::Port { by: Some(by), .. } | Request::Switch { by: Some(by), .. } = &request {
+            if let Request::Ports { by: Some(by), .. } | Request::Switch { by: Some(by), .. } = &request {
                 self.users.push(format!("{} {}", by.user, by.interface));
             }
             let table = match request {
-                Request::Port { port, enabled, .. } => {
-                    let number = port.rsplit_once(':').unwrap().1.parse().unwrap();
-                    if enabled {
-                        self.disabled.remove(&number)
-                    } else {
-                        self.disabled.insert(number)
-                    };
+                Request::Ports { changes, .. } => {
+                    for PortChange { port, enabled } in changes {
+                        let number = port.rsplit_once(':').unwrap().1.parse().unwrap();
+                        _ = if enabled { self.disabled.remove(&number) } else { self.disabled.insert(number) };
+                    }
                     return Ok(Answer::Done);
                 }
                 Request::Switch { enabled, .. } => {
@@ -255,7 +253,8 @@ mod tests {
             let mut leaves = vec![Element::text("name", "0/1"), Element::text("user-friendly-name", "array")];
             leaves.extend([Element::number("enabled-state", 6_u32), Element::text(wrong, value)]);
             let entry = Element::entry("fibrechannel", leaves);
-            let fault = with(&mut fabric, &shared, |room| ports::patch_port(room, &entry).map(drop)).unwrap_err();
+            let entries = [entry];
+            let fault = with(&mut fabric, &shared, |room| ports::patch_ports(room, &entries).map(drop)).unwrap_err();
             assert_eq!(fault.status, 400, "{wrong}");
             assert!(fabric.users.is_empty() && shared.lock().names.is_empty(), "{wrong}");
         }

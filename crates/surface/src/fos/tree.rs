@@ -102,6 +102,20 @@ impl Element {
         children.iter().enumerate().find(again).map(|(_, child)| &*child.name)
     }
 
+    /// Returns whether both elements have the same values. The order of elements counts only among
+    /// those of one name, because a client may send them in any other order.
+    pub fn has_values_of(&self, other: &Element) -> bool {
+        let sorted = |element: &Element| {
+            let mut children = element.untyped().children().to_vec();
+            children.sort_by(|a, b| a.name.cmp(&b.name));
+            children
+        };
+        let (own, others) = (sorted(self), sorted(other));
+        let is_same = |(own, other): (&Element, &Element)| own.has_values_of(other);
+        let has_same = own.len() == others.len() && own.iter().zip(&others).all(is_same);
+        self.name == other.name && self.value().trim() == other.value().trim() && has_same
+    }
+
     /// The element as a decoder returns it: leaves are texts, an empty leaf is an empty container,
     /// and lists are not marked.
     #[must_use]

@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::fields;
 use super::room::Room;
 use super::tree::{Content, Element};
-use super::zones::{seen, shown, text};
+use super::zones::{self, seen, shown, text};
 use crate::server::http::Method;
 use sanloom_api::control::ZoneAction;
 use sanloom_api::zone_database::{Database, Definition, Edit, Kind, Member};
@@ -441,6 +441,27 @@ pub fn based(room: &mut Room<'_>) -> Result<(ZoneStatus, Database), Fault> {
     Ok((status, database))
 }
 
+/// Compares leaves that cannot be changed with those of the effective configuration. A client may
+/// send all that it has read.
+///
+/// # Errors
+/// A leaf has another value.
+fn unchanged(room: &mut Room<'_>, fixed: &[Element]) -> Result<(), Fault> {
+    if fixed.is_empty() {
+        return Ok(());
+    }
+    let present = zones::effective(room)?.swap_remove(0);
+    let mut compared = BTreeSet::new();
+    for Element { name, .. } in fixed.iter().filter(|leaf| compared.insert(&leaf.name)) {
+        let named = |of: &[Element]| of.iter().filter(|leaf| leaf.name == *name).cloned().collect();
+        let [sent, own] = [fixed, present.children()].map(|of| Element::container("", named(of)));
+        if own.children().is_empty() || !own.has_values_of(&sent) {
+            return Err(Fault::unknown(format!("{name} of the effective configuration cannot be changed")));
+        }
+    }
+    Ok(())
+}
+
 fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(), Fault> {
     let mut leaves = unwrapped(body, "effective-configuration")?;
     match rest {
@@ -448,13 +469,15 @@ fn effective(room: &mut Room<'_>, rest: &[String], body: &[Element]) -> Result<(
         [leaf, value] => leaves.push(Element::text(leaf, value)),
         _ => return Err(Fault::bad_uri()),
     }
+    let is_fixed = |leaf: &Element| !fields::EFFECTIVE.iter().any(|field| field.leaf == leaf.name && field.writable);
+    let (fixed, leaves): (Vec<Element>, Vec<Element>) = leaves.into_iter().partition(is_fixed);
     let leaves = Element::container("effective-configuration", leaves);
     once(&leaves)?;
-    let known = ["cfg-name", "checksum", "cfg-action", "cfg-action-v2", "default-zone-access"];
-    if let Some(leaf) = leaves.children().iter().find(|leaf| !known.contains(&&*leaf.name)) {
-        return Err(Fault::unknown(format!("{} of the effective configuration cannot be changed", leaf.name)));
-    }
     fields::permit(fields::EFFECTIVE, &leaves)?;
+    unchanged(room, &fixed)?;
+    if leaves.children().is_empty() && !fixed.is_empty() {
+        return Ok(());
+    }
     let action = |leaf: &str| match leaves.leaf(leaf).as_deref() {
         None => Ok(None),
         Some("1" | "save") => Ok(Some(Action::Save)),

@@ -118,7 +118,7 @@ pub fn permission(request: &control::Request) -> Role {
             ZoneAction::Show | ZoneAction::Preview { .. } => Role::View,
             _ => Role::Operate,
         },
-        R::Port { .. } | R::Switch { .. } | R::PortGroup { .. } => Role::Operate,
+        R::Port { .. } | R::Ports { .. } | R::Switch { .. } | R::PortGroup { .. } => Role::Operate,
         R::Inject { .. } | R::ClearInjections { .. } => Role::Operate,
         // Such requests write files of the machine, or read files that a lab names.
         R::Capture { .. } | R::Trace { .. } | R::Apply { .. } => Role::Administer,
@@ -130,7 +130,7 @@ pub fn permission(request: &control::Request) -> Role {
 /// sent.
 fn set_user(request: &mut control::Request, user: &str) {
     use control::Request as R;
-    if let R::Port { by, .. } | R::Switch { by, .. } | R::Zone { by, .. } = request {
+    if let R::Port { by, .. } | R::Ports { by, .. } | R::Switch { by, .. } | R::Zone { by, .. } = request {
         *by = Some(RequestUser { user: user.to_owned(), interface: PLACE.interface.to_owned() });
     }
 }
@@ -253,6 +253,7 @@ mod tests {
         let by = r#""by":{"user":"eve","interface":"console"}"#;
         let requests = [
             format!(r#"{{"request":"port","port":"sw1:0","enabled":false,{by}}}"#),
+            format!(r#"{{"request":"ports","changes":[{{"port":"sw1:0","enabled":false}}],{by}}}"#),
             format!(r#"{{"request":"switch","switch":"sw1","enabled":false,{by}}}"#),
             format!(r#"{{"request":"zone","do":"commit",{by}}}"#),
             r#"{"request":"port","port":"sw1:0","enabled":false}"#.to_owned(),
@@ -273,6 +274,7 @@ mod tests {
         assert_eq!(request(r#"{"request":"zone","do":"commit"}"#), Role::Operate);
         assert_eq!(request(r#"{"request":"zone","do":"edit_and_commit","edits":[]}"#), Role::Operate);
         assert_eq!(request(r#"{"request":"port","port":"sw1:0","enabled":false}"#), Role::Operate);
+        assert_eq!(request(r#"{"request":"ports","changes":[]}"#), Role::Operate);
         assert_eq!(request(r#"{"request":"capture","link":"a","file":"/etc/passwd"}"#), Role::Administer);
         assert_eq!(request(r#"{"request":"stop"}"#), Role::Administer);
     }

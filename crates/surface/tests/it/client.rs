@@ -1,11 +1,12 @@
 //! A plain HTTP client and a fabric of the tests.
 
-use sanloom_api::control::{Answer, Request, ShowTable};
+use sanloom_api::control::{Answer, PortChange, Request, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{EventRow, EventsView, FdmiView, PortsView, SwitchRow, SwitchView, Table, View};
 use sanloom_surface::server::{Listen, Server};
 use sanloom_surface::web::{Access, Connect, Settings, Web};
 use sanloom_surface::{Busy, Fabric};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -72,22 +73,65 @@ fn event() -> EventRow {
     EventRow { sequence: 7, unix_s: Some(1_710_465_925.0), id, text, audit: true, count: 2, ..EventRow::default() }
 }
 
+/// A switch of four ports that permits a number of changes, and is busy afterwards.
+#[derive(Default)]
+pub struct Limited {
+    pub changes: usize,
+    disabled: BTreeSet<String>,
+}
+
+impl Limited {
+    pub fn new(changes: usize) -> Limited {
+        Limited { changes, disabled: BTreeSet::new() }
+    }
+
+    /// Numbers of the disabled ports.
+    pub fn disabled(&self) -> Vec<u32> {
+        self.disabled.iter().map(|port| port.strip_prefix("sw1:").unwrap().parse().unwrap()).collect()
+    }
+
+    fn change(&mut self, changes: Vec<PortChange>) -> Result<Answer, Busy> {
+        self.changes = self.changes.checked_sub(1).ok_or(Busy)?;
+        for PortChange { port, enabled } in changes {
+            _ = if enabled { self.disabled.remove(&port) } else { self.disabled.insert(port) };
+        }
+        Ok(Answer::Done)
+    }
+}
+
+impl Fabric for Limited {
+    fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+        match request {
+            Request::Port { port, enabled, .. } => self.change(vec![PortChange { port, enabled }]),
+            Request::Ports { changes, .. } => self.change(changes),
+            Request::Show { table: ShowTable::Fabric(Which::Flogi), .. } => {
+                Ok(Answer::View(View::new("lab", 1.0, Table::Flogi(Default::default()))))
+            }
+            Request::Show { table: ShowTable::Fabric(Which::Switch), .. } => {
+                let row = SwitchRow { ports: 4, disabled_ports: self.disabled(), ..Alone::row() };
+                Ok(Answer::View(View::new("lab", 1.0, Table::Switch(SwitchView { switches: vec![row] }))))
+            }
+            request => Alone.ask(request),
+        }
+    }
+}
+
 /// One switch without ports, which refuses all changes.
 pub struct Alone;
+
+impl Alone {
+    fn row() -> SwitchRow {
+        let [switch, switch_name] = ["sw1", "10:00:00:00:00:00:00:01"].map(str::to_owned);
+        SwitchRow { switch, switch_name, up: true, domain: Some(1), ..SwitchRow::default() }
+    }
+}
 
 impl Fabric for Alone {
     fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
         match request {
             Request::Show { table: ShowTable::Fabric(Which::Switch), .. } => {
-                let switch_name = "10:00:00:00:00:00:00:01".to_owned();
-                let row = SwitchRow {
-                    switch: "sw1".to_owned(),
-                    switch_name,
-                    up: true,
-                    domain: Some(1),
-                    ..Default::default()
-                };
-                Ok(Answer::View(View::new("lab", 1.0, Table::Switch(SwitchView { switches: vec![row] }))))
+                let switches = vec![Alone::row()];
+                Ok(Answer::View(View::new("lab", 1.0, Table::Switch(SwitchView { switches }))))
             }
             Request::Show { table: ShowTable::Fabric(Which::Ports), .. } => {
                 Ok(Answer::View(View::new("lab", 1.0, Table::Ports(PortsView { ports: Vec::new() }))))

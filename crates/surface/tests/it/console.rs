@@ -1,5 +1,6 @@
 //! The command line of a switch without a server: commands of a line, arguments, logical switches.
 
+use crate::client::Limited;
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{FlogiView, PortMode, PortRow, PortsView, SwitchRow, SwitchView, Table, View};
@@ -61,7 +62,7 @@ impl Fabric for Chassis {
                 status.state.database_bytes = 10;
                 return Ok(Answer::Zones(Box::new(status)));
             }
-            Request::Port { .. } | Request::Log { .. } => return Ok(Answer::Done),
+            Request::Ports { .. } | Request::Log { .. } => return Ok(Answer::Done),
             _ => return Err(Busy),
         };
         Ok(Answer::View(View::new("lab", 1.0, table)))
@@ -83,6 +84,21 @@ fn run(console: &mut Console, fabric: &mut Chassis, line: &str) -> Reply {
 fn once(fabric: &mut Chassis, line: &str) -> (String, u8) {
     let reply = run(&mut console(Role::Administer).0, fabric, line);
     (reply.output, reply.status)
+}
+
+#[test]
+fn several_ports_of_a_command_change_together_or_not_at_all() {
+    let status = |fabric: &mut Limited, line: &str| {
+        let now = Now { elapsed: Duration::ZERO, unix_s: 0 };
+        console(Role::Administer).0.line(now, line, fabric).status
+    };
+    let mut fabric = Limited::default();
+    assert_ne!(status(&mut fabric, "portdisable 0-2"), 0);
+    assert!(fabric.disabled().is_empty(), "{:?}", fabric.disabled());
+    fabric.changes = 1;
+    assert_eq!((status(&mut fabric, "portdisable 0-2"), fabric.disabled()), (0, vec![0, 1, 2]));
+    fabric.changes = 1;
+    assert_eq!((status(&mut fabric, "portenable 1-3"), fabric.disabled()), (0, vec![0]));
 }
 
 #[test]

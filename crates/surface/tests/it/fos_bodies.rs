@@ -1,8 +1,8 @@
 //! Bodies of REST requests: keys in a GET, leaves with their own values, leaves that stand twice.
 
-use crate::client::{Alone, Fake};
+use crate::client::{Alone, Fake, Limited};
 use crate::fos::{Client, message, text};
-use sanloom_api::control::{Answer, Request as Ask, ShowTable, ZoneAction, ZoneClient};
+use sanloom_api::control::{Answer, PortChange, Request as Ask, ShowTable, ZoneAction, ZoneClient};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{PortRow, PortsView, SwitchRow, SwitchView, Table, View};
 use sanloom_api::zone_database::{Definition, Member};
@@ -122,6 +122,38 @@ fn the_owner_of_the_lock_has_the_role_of_its_login() {
     assert!(text(&lock).contains("<client-role>admin</client-role>"), "{}", text(&lock));
 }
 
+#[test]
+fn several_ports_of_a_patch_change_together_or_not_at_all() {
+    let mut client = Client::new(Mode::default());
+    let token = client.token();
+    let path = "/rest/running/brocade-interface/fibrechannel";
+    let entry = |port: u32, leaves: &str| format!("<fibrechannel><name>0/{port}</name>{leaves}</fibrechannel>");
+    let [off, on] = ["<enabled-state>6</enabled-state>", "<enabled-state>2</enabled-state>"];
+    let mut patch = |fabric: &mut Limited, body: &str| {
+        let response = client.send_to(fabric, "PATCH", path, &[("authorization", &token)], body.as_bytes());
+        response.status().as_u16()
+    };
+    let named = format!("{off}<user-friendly-name>x</user-friendly-name>");
+    let three = [entry(0, &named), entry(1, off), entry(3, off)].concat();
+    let mut busy = Limited::default();
+    assert_eq!((patch(&mut busy, &three), busy.disabled()), (503, vec![]));
+    // A fabric that is busy behind the first change.
+    let mut fabric = Limited::new(1);
+    assert_eq!((patch(&mut fabric, &three), fabric.disabled()), (204, vec![0, 1, 3]));
+    fabric.changes = 1;
+    let mixed = [entry(0, on), entry(1, off), entry(2, off)].concat();
+    assert_eq!((patch(&mut fabric, &mixed), fabric.disabled()), (204, vec![1, 2, 3]));
+    // A port that does not exist, or a wrong value, changes none of the others.
+    fabric.changes = 1;
+    for wrong in [entry(9, on), entry(3, "<enabled-state>7</enabled-state>")] {
+        let status = patch(&mut fabric, &[entry(1, on), wrong].concat());
+        assert!([400, 404].contains(&status), "{status}");
+        assert_eq!((fabric.changes, fabric.disabled()), (1, vec![1, 2, 3]));
+    }
+    let names = client.send_to(&mut busy, "GET", path, &[("authorization", &token)], b"");
+    assert_eq!(text(&names).matches("<user-friendly-name>x</user-friendly-name>").count(), 1, "{}", text(&names));
+}
+
 /// A logical switch with eight ports, of which one has a link and one is disabled.
 pub fn logical(request: Ask) -> Answer {
     let table = match request {
@@ -146,8 +178,8 @@ pub fn logical(request: Ask) -> Answer {
             Table::Ports(PortsView { ports: vec![row] })
         }
         Ask::Show { table: ShowTable::Fabric(Which::Flogi), .. } => Table::Flogi(Default::default()),
-        Ask::Port { port, enabled, .. } => {
-            assert_eq!((&*port, enabled), ("sw1:11", false));
+        Ask::Ports { changes, .. } => {
+            assert_eq!(changes, [PortChange { port: "sw1:11".to_owned(), enabled: false }]);
             return Answer::Done;
         }
         request => return zoned(request),

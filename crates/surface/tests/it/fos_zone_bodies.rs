@@ -4,7 +4,7 @@
 use crate::client::Alone;
 use crate::fos::{Client, text};
 use sanloom_api::control::{Answer, Request as Ask, ZoneAction};
-use sanloom_api::zone_database::{Database, Definition, Edit, Effective, Kind, Member};
+use sanloom_api::zone_database::{Database, Definition, Edit, Effective, EffectiveZone, Kind, Member};
 use sanloom_api::zoning::ZoneStatus;
 use sanloom_surface::fos::Mode;
 use sanloom_surface::{Busy, Fabric};
@@ -32,6 +32,11 @@ impl Fabric for Zoned {
             self.changes.push(action);
         }
         let port = |name: &str| Member::Port(name.to_owned());
+        let zone = |name: &str, principals: &[&str]| EffectiveZone {
+            zone: name.to_owned(),
+            members: [WWN, OTHER].into_iter().filter(|port| !principals.contains(port)).map(str::to_owned).collect(),
+            principals: principals.iter().map(|port| (*port).to_owned()).collect(),
+        };
         let plain = Definition { members: vec![port(WWN), port(OTHER)], principals: Vec::new() };
         let peer = Definition { members: vec![port(WWN)], principals: vec![port(OTHER)] };
         let committed = Database {
@@ -39,7 +44,7 @@ impl Fabric for Zoned {
             zones: [("z1".to_owned(), plain), ("p1".to_owned(), peer), ("none".to_owned(), Definition::default())]
                 .into(),
             configs: [("all".to_owned(), vec!["z1".to_owned(), "p1".to_owned()])].into(),
-            effective: Some(Effective { config: "all".to_owned(), ..Effective::default() }),
+            effective: Some(Effective { config: "all".to_owned(), zones: vec![zone("z1", &[]), zone("p1", &[OTHER])] }),
             ..Database::default()
         };
         Ok(Answer::Zones(Box::new(ZoneStatus { committed, ..ZoneStatus::default() })))
@@ -310,6 +315,51 @@ fn the_bodies_of_pyfos_brcdapi_and_ansible_are_accepted() {
     assert_eq!(session.send("POST", operation, expunge).0, 204);
     let (status, answer, changes) = session.send("POST", operation, &expunge.replace("action>", "aktion>"));
     assert!(status == 400 && answer.contains("unknown-element") && changes.is_empty(), "{answer}");
+}
+
+#[test]
+fn an_effective_configuration_that_was_read_is_accepted_with_another_value_of_a_writable_leaf() {
+    let mut session = Session::open();
+    let mut read = |kind: &str| {
+        let fields = [("authorization", &*session.token), ("accept", kind)];
+        text(&session.client.send_to(&mut Zoned::default(), "GET", EFFECTIVE, &fields, b"")).to_owned()
+    };
+    let (xml, json) = (read("application/yang-data+xml"), read("application/yang-data+json"));
+    let leaves = xml.split_once("<effective-configuration>").unwrap().1;
+    let leaves = leaves.split_once("</effective-configuration>").unwrap().0;
+    assert_eq!((leaves.matches("<enabled-zone>").count(), leaves.matches(OTHER).count()), (2, 2), "{leaves}");
+    let wrapped = |leaves: &str| format!("<effective-configuration>{leaves}</effective-configuration>");
+    let closed = "<default-zone-access>0<";
+    assert!(leaves.contains(closed), "{leaves}");
+    let opened = leaves.replace(closed, "<default-zone-access>1<");
+    let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let mut tree = json["Response"].take();
+    tree["effective-configuration"]["default-zone-access"] = 1.into();
+    let change = ZoneAction::EditAndCommit {
+        edits: vec![Edit::SetDefault { open: true, auto: false }, Edit::Enable { config: "all".to_owned() }],
+    };
+    for body in [wrapped(&opened), opened.clone(), tree.to_string()] {
+        let (status, answer, changes) = session.send("PATCH", EFFECTIVE, &body);
+        assert_eq!((status, &*changes), (204, &[change.clone()][..]), "{body}: {answer}");
+    }
+    // Another value is refused, whatever stands beside it.
+    let number = leaves.split_once("<db-max>").unwrap().1.split('<').next().unwrap();
+    let second = leaves.rfind("<enabled-zone>").unwrap();
+    for (name, body) in [
+        ("db-max", opened.replace(&format!("<db-max>{number}<"), "<db-max>1<")),
+        ("enabled-zone", opened.replace(OTHER, "10:00:00:00:00:00:00:03")),
+        ("enabled-zone", opened.replace("<zone-name>p1<", "<zone-name>p2<")),
+        ("enabled-zone", leaves[..second].to_owned()),
+        ("transaction-token", opened.replace("<transaction-token>0<", "<transaction-token>5<")),
+        ("nothing", format!("{opened}<nothing>1</nothing>")),
+    ] {
+        let (status, answer, changes) = session.send("PATCH", EFFECTIVE, &wrapped(&body));
+        assert_eq!((status, &*changes), (400, &[][..]), "{body}: {answer}");
+        assert!(answer.contains(&format!("{name} of the effective configuration cannot be changed")), "{answer}");
+    }
+    // Alone, its value changes nothing.
+    let (status, answer, changes) = session.send("PATCH", EFFECTIVE, &wrapped(&format!("<db-max>{number}</db-max>")));
+    assert_eq!((status, changes.len()), (204, 0), "{answer}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! NX-API without a fabric behind it: messages, errors, roles, hostile requests.
 
-use crate::client::{Alone, Fake};
+use crate::client::{Alone, Fake, Limited};
 use proptest::prelude::*;
 use sanloom_api::control::{Answer, Request as Ask, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{PortRow, PortsView, Table, View};
+use sanloom_surface::Fabric;
 use sanloom_surface::fos::Shared as Common;
 use sanloom_surface::nxos::{self, NxApi};
 use sanloom_surface::server::http::{Request, Response};
@@ -338,6 +339,11 @@ fn a_message_with_slow_commands_leaves_its_thread_to_other_clients() {
 
 /// Output of a command of a logical switch as text.
 fn of_logical(kind: &str, input: &str) -> Value {
+    of(&mut Fake(crate::fos_bodies::logical), kind, input)
+}
+
+/// Output of a command to a fabric.
+fn of(fabric: &mut dyn Fabric, kind: &str, input: &str) -> Value {
     let message = json!({"ins_api": {"version": "1.0", "type": kind, "chunk": "0", "sid": null, "input": input,
                                      "output_format": "json"}});
     let mut api = interface();
@@ -349,10 +355,25 @@ fn of_logical(kind: &str, input: &str) -> Value {
     let address = "127.0.0.1:1000".parse().unwrap();
     let peer = Peer { address, local: address, tls: false };
     let request = request.body(Bytes::from(message.to_string())).unwrap();
-    let response = api.handle(Now::default(), &request, &peer, &mut Fake(crate::fos_bodies::logical));
+    let response = api.handle(Now::default(), &request, &peer, fabric);
     assert_eq!(response.status(), 200, "the address with a slash at its end");
     let mut answer: Value = serde_json::from_slice(response.body()).unwrap();
     answer["ins_api"]["outputs"]["output"].take()
+}
+
+#[test]
+fn several_interfaces_of_a_command_change_together_or_not_at_all() {
+    let mut fabric = Limited::default();
+    let codes = |output: &Value| {
+        let outputs = output.as_array().unwrap();
+        outputs.iter().map(|output| output["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let refused = of(&mut fabric, "cli_conf", "interface fc1/1-3 ;shutdown");
+    assert_ne!(codes(&refused)[1], "200", "{refused}");
+    assert!(fabric.disabled().is_empty(), "{:?}", fabric.disabled());
+    fabric.changes = 1;
+    let done = of(&mut fabric, "cli_conf", "interface fc1/1-3 ;shutdown");
+    assert_eq!((codes(&done), fabric.disabled()), (vec!["200".to_owned(); 2], vec![0, 1, 2]));
 }
 
 #[test]

@@ -122,8 +122,8 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let mut known = BTreeSet::new();
     for path in fcoe_paths(lab) {
         let link = &lab.links[usize::from(path.link)];
-        if let Some(tunnel) = path.config.fcip {
-            super::fcip::advise(lab, &mut ways, &path, &tunnel, &interfaces, problems);
+        if path.config.fcip.is_some() {
+            super::fcip::advise(lab, &mut ways, &path, &interfaces, problems);
             continue;
         }
         if let Some(mismatch) = forwarder_mismatch(lab, link) {

@@ -4,7 +4,7 @@
 use super::Problems;
 use super::distance::{Distance, Line};
 use crate::config::{FRAME_OVERHEAD_BYTES, Load, MediumKind, PACKET_OVERHEAD_BYTES, Picos, Tcp, Workload};
-use crate::san::{IpPaths, Lab, Place, ProblemKind, Section, fcoe_paths, lun_of_back_end};
+use crate::san::{EthernetInterface, FcoePath, IpPaths, Lab, Place, ProblemKind, Section, fcoe_paths, lun_of_back_end};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Limit on the warnings about windows.
@@ -62,11 +62,8 @@ pub fn window_limits(lab: &Lab, most: usize) -> Vec<WindowLimit> {
     let mut ways = Ways::new(lab);
     let interfaces = lab.ethernet_interfaces();
     for path in fcoe_paths(lab) {
-        let Some(tunnel) = path.config.fcip else { continue };
-        let ends = path.interfaces.map(|number| interfaces[usize::from(number)].link);
-        let Some(distance) = distance_between(&mut ways, path.config.vlan, ends) else { continue };
-        let tcp = tunnel.tcp();
-        found.extend(shortage(LimitedEnds::Link(path.link), [&tcp, &tcp], 1, [true; 2], &distance));
+        let Some((distance, limits)) = tunnel_limits(&mut ways, &path, &interfaces) else { continue };
+        found.extend(WindowLimit::of(LimitedEnds::Link(path.link), limits, 1, &distance));
     }
     for_each_session(lab, &mut ways, |sessions, distance| {
         found.extend(shortage(sessions.ends, sessions.tcp, sessions.count, sessions.moves, distance));
@@ -188,6 +185,67 @@ fn part(ways: &mut Ways<'_>, paths: &IpPaths<'_>, vlan: Option<u16>, ends: [u16;
 /// Name of a limit by the receive window.
 const WINDOW: &str = "window";
 
+/// Window or send buffer of connections, and the need of their path.
+#[derive(Clone, Copy)]
+pub(super) struct Limit {
+    /// Bytes of one connection.
+    pub bytes: u64,
+    /// Bytes of all connections that keep the path full.
+    pub needed: u64,
+    /// Rate in one direction that the bytes of all connections allow, in MB/s.
+    pub mb_per_s: f64,
+    /// The path is not full.
+    pub is_short: bool,
+}
+
+/// Limits of connections by the receive window, and by the send buffer.
+type Limits = [Limit; 2];
+
+/// Compares the window and the send buffer of each of `count` connections with their path.
+fn limits([window, buffer]: [u64; 2], count: u64, distance: &Distance) -> Limits {
+    let limit = |bytes: u64, needed: u64, mb_per_s| Limit { bytes, needed, mb_per_s, is_short: bytes * count < needed };
+    [
+        limit(window, distance.bytes(), distance.rate_of_window(window * count)),
+        limit(buffer, distance.buffer_bytes(), distance.rate_of_buffer(buffer * count)),
+    ]
+}
+
+/// Returns the path of the TCP connection of an FCIP link, and its limits.
+pub(super) fn tunnel_limits(
+    ways: &mut Ways<'_>,
+    path: &FcoePath,
+    interfaces: &[EthernetInterface],
+) -> Option<(Distance, Limits)> {
+    let tcp = path.config.fcip?.tcp();
+    let ends = path.interfaces.map(|number| interfaces[usize::from(number)].link);
+    let distance = distance_between(ways, path.config.vlan, ends)?;
+    let bytes = [tcp.largest_window_bytes(), tcp.largest_send_buffer_bytes()].map(u64::from);
+    let limits = limits(bytes, 1, &distance);
+    Some((distance, limits))
+}
+
+impl WindowLimit {
+    /// Returns the smaller one of window and send buffer, if it does not fill the path.
+    fn of(ends: LimitedEnds, [window, buffer]: Limits, count: u64, distance: &Distance) -> Option<WindowLimit> {
+        let (what, bytes) = if window.is_short && window.bytes <= buffer.bytes {
+            (WINDOW, window.bytes)
+        } else if buffer.is_short {
+            ("send buffer", buffer.bytes)
+        } else {
+            return None;
+        };
+        Some(WindowLimit {
+            ends,
+            what,
+            bytes,
+            connections: count,
+            round_trip: distance.round_trip,
+            mb_per_s: window.mb_per_s.min(buffer.mb_per_s),
+            needed: [window, buffer].map(|limit| limit.needed.div_ceil(count)),
+        })
+    }
+}
+
 /// Returns the limit by the window or by the send buffer of `count` connections, if one of them
 /// does not fill the path.
 fn shortage(
@@ -203,23 +261,7 @@ fn shortage(
     let directions = [(own, far), (far, own)].into_iter().zip(moves).filter(|(_, moves)| *moves);
     let window = directions.clone().map(|((_, to), _)| u64::from(to.largest_window_bytes())).min()?;
     let buffer = directions.map(|((from, _), _)| u64::from(from.largest_send_buffer_bytes())).min()?;
-    let short_of = |bytes: u64, needed: u64| bytes * count < needed;
-    let (what, bytes) = if short_of(window, distance.bytes()) && window <= buffer {
-        (WINDOW, window)
-    } else if short_of(buffer, distance.buffer_bytes()) {
-        ("send buffer", buffer)
-    } else {
-        return None;
-    };
-    Some(WindowLimit {
-        ends,
-        what,
-        bytes,
-        connections: count,
-        round_trip: distance.round_trip,
-        mb_per_s: distance.rate_of_window(window * count).min(distance.rate_of_buffer(buffer * count)),
-        needed: [distance.bytes(), distance.buffer_bytes()].map(|bytes| bytes.div_ceil(count)),
-    })
+    WindowLimit::of(ends, limits([window, buffer], count, distance), count, distance)
 }
 
 /// Returns whether a warning was added.

@@ -137,13 +137,19 @@ fn channel_speed(facts: &Facts, plan: &Plan, switch: usize, port: &PortRef) -> O
     let PortRef::Name(name) = port else { return None };
     let chassis = plan.switches[switch].chassis;
     let sightings = facts.sightings.iter().enumerate().filter(|(seen, _)| plan.chassis_of[*seen] == Some(chassis));
+    // Of different speeds, the plan has the one that is kept.
+    let kept = |name: &String, gfc: u32| {
+        let number = plan.chassis[chassis].numbers.get(name);
+        number.and_then(|number| plan.speeds.get(&(switch, *number)).copied()).unwrap_or(gfc)
+    };
     let mut speeds = sightings.filter_map(|(_, sighting)| {
         let channel = name.strip_prefix("san-").unwrap_or(name);
-        let members = sighting.interfaces.values().filter(|interface| interface.channel.as_deref() == Some(channel));
+        let members = sighting.interfaces.iter().filter(|(_, other)| other.channel.as_deref() == Some(channel));
         let own = sighting.interfaces.get(name);
         // `show interface brief` has the sum of the members of a port-channel.
         let speed = own.and_then(|own| if name.starts_with("fc") { own.gfc } else { own.set_gfc });
-        members.filter_map(|interface| interface.gfc).min().or(speed)
+        let speed = speed.map(|gfc| kept(name, gfc));
+        members.filter_map(|(member, own)| Some(kept(member, own.gfc?))).min().or(speed)
     });
     speeds.next()
 }

@@ -57,9 +57,6 @@ impl Trunks {
                     if !members.contains(&member) {
                         members.push(member);
                     }
-                    if let Some(gfc) = interface.gfc {
-                        trunks.speeds.insert((switch, member), gfc);
-                    }
                 }
             }
         }

@@ -167,3 +167,71 @@ FC Topology for VSAN 1 :
     assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
     assert!(imported.lab.contains("bundle = true") && imported.lab.contains("rate = \"8GFC\""), "{}", imported.lab);
 }
+
+#[test]
+fn an_interface_with_two_speeds_is_a_conflict_and_the_first_is_kept() {
+    let config =
+        |rate: u32| format!("mds1# show running-config\nswitchname mds1\ninterface fc1/9\n  switchport speed {rate}\n");
+    let brief = |rate: &str| {
+        let head =
+            "mds1# show interface brief\nInterface  Vsan   Admin  Admin   Status       SFP    Oper  Oper   Port\n";
+        format!("{head}fc1/9      10     auto   on      up           swl    F     {rate}     --\n")
+    };
+    let (one, two) = (config(8_000), config(16_000));
+    let place = |file: &str, line: u32| (file.to_owned(), line);
+    let cases = [
+        (vec![("a", one.clone() + &brief("16") + LOGINS)], "8GFC", [place("a", 4), place("a", 7)]),
+        (vec![("a", brief("16") + &one + LOGINS)], "16GFC", [place("a", 3), place("a", 7)]),
+        (vec![("a", one.clone() + &two + LOGINS)], "8GFC", [place("a", 4), place("a", 8)]),
+        (vec![("a", one.clone()), ("b", two.clone() + LOGINS)], "8GFC", [place("a", 4), place("b", 4)]),
+        (vec![("a", two + LOGINS), ("b", brief("8"))], "16GFC", [place("a", 4), place("b", 3)]),
+    ];
+    for (files, kept, places) in cases {
+        let imported = run(&files);
+        let notes = bad(&imported);
+        assert_eq!(notes.len(), 1, "{files:?}: {notes:?}");
+        assert_eq!((notes[0].kind, &*notes[0].text), (NoteKind::Conflict, "mds1:fc1/9"), "{files:?}");
+        let found: Vec<(String, u32)> = notes[0].places.iter().map(|place| (place.file.clone(), place.line)).collect();
+        assert_eq!(found, places, "{files:?}");
+        assert_eq!(rates(&imported), BTreeMap::from([("fc1/9".to_owned(), kept.to_owned())]), "{files:?}");
+        let (first, other) = if kept == "8GFC" { (8, 16) } else { (16, 8) };
+        let reason = format!("has {first} Gbit/s in one input and {other} Gbit/s in another; the first is kept");
+        assert_eq!(notes[0].reason, reason);
+    }
+    // Equal statements, and changes by later lines of a configuration or by commands, are none.
+    let script = one.clone() + "interface fc1/9\n  switchport speed 16000\n";
+    let session = one.clone() + "mds1(config)# interface fc1/9\nmds1(config-if)# switchport speed 16000\n";
+    for (files, kept) in [
+        (vec![("a", one.clone() + &brief("8") + LOGINS), ("b", one.clone())], "8GFC"),
+        (vec![("a", one + &brief("--") + LOGINS)], "8GFC"),
+        (vec![("a", script + &brief("16") + LOGINS)], "16GFC"),
+        (vec![("a", session + &brief("16") + LOGINS)], "16GFC"),
+    ] {
+        let imported = run(&files);
+        let conflicts: Vec<_> = bad(&imported).into_iter().filter(|note| note.kind == NoteKind::Conflict).collect();
+        assert!(conflicts.is_empty(), "{files:?}: {conflicts:?}");
+        assert_eq!(rates(&imported), BTreeMap::from([("fc1/9".to_owned(), kept.to_owned())]), "{files:?}");
+    }
+}
+
+#[test]
+fn the_speed_of_a_port_channel_in_two_files_is_that_of_the_first_and_its_sum_is_no_other_speed() {
+    let side = |name: &str, domain: u32, peer: &str, other: u32, rate: u32, extra: &str| {
+        format!(
+            "{name}# show running-config\nswitchname {name}\nvsan database\n  vsan 10\ninterface port-channel1\n  \
+             switchport speed {rate}\ninterface fc1/1 - 2\n  switchport speed {rate}\n  channel-group 1 force\n\
+             fcdomain domain {domain} static vsan 10\n{extra}{name}# show topology vsan 10\n\
+             FC Topology for VSAN 10 :\n port-channel1 0x0{other}({other}) port-channel1 192.0.2.{other}({peer})\n"
+        )
+    };
+    let sum = "na# show interface brief\nport-channel1  10     on     trunking        TE    32\n";
+    let other = "na# show running-config\nswitchname na\ninterface fc1/1 - 2\n  switchport speed 8000\n";
+    let (a, b) = (side("na", 1, "nb", 2, 16_000, sum), side("nb", 2, "na", 1, 16_000, ""));
+    let imported = run(&[("a", a.clone()), ("b", b.clone())]);
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+    assert!(imported.lab.contains("rate = \"16GFC\""), "{}", imported.lab);
+    let imported = run(&[("a", a), ("b", b), ("c", other.to_owned())]);
+    let names: Vec<&str> = bad(&imported).iter().map(|note| &*note.text).collect();
+    assert_eq!(names, ["na:fc1/1", "na:fc1/2"]);
+    assert!(imported.lab.contains("rate = \"16GFC\"") && !imported.lab.contains("8GFC"), "{}", imported.lab);
+}

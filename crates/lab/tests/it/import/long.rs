@@ -53,6 +53,57 @@ fn a_zone_of_nx_os_with_very_many_members_is_read() {
 }
 
 #[test]
+fn very_many_members_and_device_aliases_of_nx_os_are_removed() {
+    let all = names(MEMBERS);
+    let (gone, kept) = all.split_at(all.len() - 3);
+    let zone = "switchname m1\nvsan database\n  vsan 10 interface fc1/1\nzone name z vsan 10\n";
+    let lines = |no: &str, names: &[String]| -> String {
+        names.iter().map(|name| format!("  {no}member pwwn {name}\n")).collect()
+    };
+    let imported = run(format!("{zone}{}{}{}", lines("", &all), lines("no ", gone), lines("", &gone[..2])));
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+    let found = all.iter().filter(|name| imported.lab.contains(*name)).collect::<Vec<_>>();
+    assert_eq!(found, gone[..2].iter().chain(kept).collect::<Vec<_>>());
+    let aliases = |no: &str, names: &[String]| -> String {
+        let port = |name: &String| if no.is_empty() { format!(" pwwn {name}") } else { String::new() };
+        names.iter().map(|name| format!("  {no}device-alias name d{}{}\n", name.replace(':', ""), port(name))).collect()
+    };
+    let text =
+        format!("device-alias database\n{}{}{}", aliases("", &all), aliases("no ", gone), aliases("", &gone[..2]));
+    let imported = run(format!("switchname m1\nvsan database\n  vsan 10 interface fc1/1\n{text}"));
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+    assert_eq!(imported.lab.matches("[[alias]]").count(), 5, "{}", imported.lab);
+    assert!(
+        all.iter().filter(|name| imported.lab.contains(*name)).eq(gone[..2].iter().chain(kept)),
+        "{}",
+        imported.lab
+    );
+}
+
+const ALIASES: usize = 60_000;
+const ZONES: usize = ALIASES / 2;
+
+#[test]
+fn very_many_objects_are_renamed_and_expunged() {
+    let zones: Vec<String> = (0..ZONES).map(|n| format!("old_z{n}")).collect();
+    let mut text = "switchName:\tsw1\nswitchDomain:\t1\nDefined configuration:\n".to_owned();
+    text += &format!(" cfg:\tc\t{}\n", zones.join("; "));
+    (0..ZONES).for_each(|n| text += &format!(" zone:\told_z{n}\told_a{n}; old_a{}\n", n + ZONES));
+    names(ALIASES as u32).iter().enumerate().for_each(|(n, port)| text += &format!(" alias:\told_a{n}\t{port}\n"));
+    for (kind, count) in [("a", ALIASES), ("z", ZONES)] {
+        (0..count).for_each(|n| text += &format!("zoneobjectrename \"old_{kind}{n}\", \"new_{kind}{n}\"\n"));
+    }
+    // The second member of each zone.
+    (0..ZONES).for_each(|n| text += &format!("zoneobjectexpunge \"new_a{}\"\n", n + ZONES));
+    let imported = run(text);
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+    let count = |part: &str| imported.lab.matches(part).count();
+    assert_eq!((count("[[alias]]"), count("[[zone]]"), count("old_")), (ZONES, ZONES, 0));
+    assert_eq!((count("\"new_a"), count("\"new_z")), (2 * ZONES, 2 * ZONES), "defined, and named once");
+    assert!(imported.lab.contains(&format!("members = [\"new_a{}\"]", ZONES - 1)));
+}
+
+#[test]
 fn very_many_prompts_of_different_switches_are_as_many_switches() {
     let prompts: String = (0..50_000).map(|n| format!("sw{n}:admin> version\n")).collect();
     let last = "sw49999:admin> switchshow\nswitchName:\tsw49999\nswitchDomain:\t7\n";

@@ -15,7 +15,7 @@ use crate::runtime::events;
 use crate::runtime::instance::Instance;
 use crate::runtime::view::{Tables, metrics};
 use apply::Apply;
-use sanloom_api::control::{Answer, Request, RequestError, ShowTable};
+use sanloom_api::control::{Answer, PortChange, Request, RequestError, ShowTable};
 use sanloom_api::view::build::Which;
 use sanloom_fc::san::Lab;
 use sanloom_scsi::scsi::{AccessState, InitiatorName, PortGroup};
@@ -124,7 +124,10 @@ fn at_once(site: &mut Site<'_>, request: Request, sink: Option<FrameSink>) -> An
         Request::Events { after } => Answer::View(events::view(instance, now, after, None)),
         Request::Log { switch, event } => events::record(instance, now, switch.as_deref(), &event),
         Request::Metrics => Answer::Metrics { text: metrics::text(instance, now) },
-        Request::Port { port, enabled, by } => ports::enable(instance, now, &port, enabled, by.as_ref()),
+        Request::Port { port, enabled, by } => {
+            ports::enable(instance, now, &[PortChange { port, enabled }], by.as_ref())
+        }
+        Request::Ports { changes, by } => ports::enable(instance, now, &changes, by.as_ref()),
         Request::Switch { switch, enabled, by } => match instance.fabric.switch_named(&switch) {
             Some(number) => {
                 ports::enable_switch(instance, now, number, enabled, by.as_ref());

@@ -8,38 +8,51 @@ use crate::runtime::fabric::switch::{Attachment, LiveSwitch};
 use crate::runtime::instance::Instance;
 use crate::runtime::tunnel;
 use crate::volumes::HostPort;
-use sanloom_api::control::{Answer, RequestError, RequestUser};
+use sanloom_api::control::{Answer, PortChange, RequestError, RequestUser};
 use sanloom_fc::config::Node;
 use sanloom_fc::fabric_switch;
 use sanloom_fc::fip::fcf;
 use sanloom_fc::switch::PortKind;
 use sanloom_scsi::time::Instant;
+use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Disables or enables a port of a switch, such as `sw1:0`. `by`: the user for the event log.
-pub fn enable(instance: &mut Instance, now: Instant, name: &str, enabled: bool, by: Option<&RequestUser>) -> Answer {
-    let (switch, port) = match instance.fabric.port_named(name) {
-        Ok(found) => found,
-        Err(reason) => return Answer::failed(reason),
-    };
+/// Disables or enables ports of switches, such as `sw1:0`. If one of them does not exist, none
+/// changes. `by`: the user for the event log.
+pub fn enable(instance: &mut Instance, now: Instant, changes: &[PortChange], by: Option<&RequestUser>) -> Answer {
+    let mut of_switches: BTreeMap<usize, Vec<(u16, &PortChange)>> = BTreeMap::new();
+    for change in changes {
+        match place_of(instance, &change.port) {
+            Ok((switch, port)) => of_switches.entry(switch).or_default().push((port, change)),
+            Err(reason) => return Answer::failed(reason),
+        }
+    }
+    for (switch, ports) in of_switches {
+        let mut disabled = instance.fabric.switches[switch].disabled.clone();
+        for (port, PortChange { port: name, enabled }) in ports {
+            let is_new = if *enabled { disabled.remove(&port) } else { disabled.insert(port) };
+            if is_new {
+                tracing::info!(port = name, enabled, user = by.map_or("", |by| &by.user), "operator");
+                instance.log.port_enabled(now, (instance.lab_switches[switch], port), *enabled, by);
+            }
+        }
+        change(instance, now, switch, |live| live.disabled = disabled);
+    }
+    Answer::Done
+}
+
+/// Switch and number of a port such as `sw1:0`. A virtual port has the number of its Ethernet port.
+fn place_of(instance: &Instance, name: &str) -> Result<(usize, u16), String> {
+    let (switch, port) = instance.fabric.port_named(name)?;
     let of_chassis = &instance.lab.switches[usize::from(instance.lab_switches[switch])].virtual_fabric;
     if of_chassis.as_ref().is_some_and(|fabric| !fabric.ports.contains(&port)) {
-        return Answer::failed(format!("port {port} of the chassis does not belong to the switch of `{name}`"));
+        return Err(format!("port {port} of the chassis does not belong to the switch of `{name}`"));
     }
     let port = match instance.fabric.switches[switch].attachment(port) {
         Attachment::Segment(number) => instance.fabric.segments[number].lab_port,
         _ => port,
     };
-    let disabled = &instance.fabric.switches[switch].disabled;
-    if disabled.contains(&port) != enabled {
-        return Answer::Done;
-    }
-    tracing::info!(port = name, enabled, user = by.map_or("", |by| &by.user), "operator");
-    instance.log.port_enabled(now, (instance.lab_switches[switch], port), enabled, by);
-    change(instance, now, switch, |live| {
-        _ = if enabled { live.disabled.remove(&port) } else { live.disabled.insert(port) };
-    });
-    Answer::Done
+    Ok((switch, port))
 }
 
 /// Disables or enables a switch, by index. `by`: the user for the event log.

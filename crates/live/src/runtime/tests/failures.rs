@@ -1,7 +1,6 @@
 //! Losses of peers that ports count, and those that an operator has caused.
 
 use super::super::Runtime;
-use super::super::operations::ports;
 use super::super::plan::Options;
 use super::super::view::Tables;
 use super::{ends, lab, run_until};
@@ -24,7 +23,7 @@ fn failures(runtime: &Runtime) -> Vec<Option<u64>> {
 
 fn enable(runtime: &mut Runtime, port: &str, enabled: bool) {
     let now = runtime.clock.now();
-    assert_eq!(ports::enable(&mut runtime.instance, now, port, enabled, None), Answer::Done);
+    assert_eq!(super::enable(runtime, now, &[port], enabled), Answer::Done);
 }
 
 /// Runs until each Ethernet port, by index, has a peer or has none.
@@ -78,7 +77,7 @@ fn a_port_without_a_link_is_disabled_until_it_is_enabled() {
         enable(&mut runtime, "sw1:5", true);
         assert_eq!(disabled(&runtime), Vec::<u32>::new());
         let now = runtime.clock.now();
-        assert_ne!(ports::enable(&mut runtime.instance, now, "sw1:9", false, None), Answer::Done);
+        assert_ne!(super::enable(&mut runtime, now, &["sw1:9"], false), Answer::Done);
     });
 }
 

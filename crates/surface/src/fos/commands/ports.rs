@@ -305,9 +305,8 @@ pub fn clear(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
 }
 
 fn set_enabled(room: &mut Room<'_>, arguments: &[String], enabled: bool) -> Outcome {
-    for port in chosen(room, arguments)? {
-        model::set_enabled(room, &port, enabled)?;
-    }
+    let (ports, switch) = (chosen(room, arguments)?, room.switch.clone());
+    model::set_enabled(room, ports.iter().map(|port| (&*switch, port, enabled)))?;
     Ok((String::new(), 0))
 }
 

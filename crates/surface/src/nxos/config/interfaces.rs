@@ -32,10 +32,8 @@ fn chosen(session: &mut Session<'_>) -> Result<Vec<Placed>, Problem> {
 }
 
 fn enable(session: &mut Session<'_>, enabled: bool) -> Outcome {
-    for placed in chosen(session)? {
-        session.room.switch.clone_from(&placed.switch);
-        set_enabled(&mut session.room, &placed.port, enabled)?;
-    }
+    let ports = chosen(session)?;
+    set_enabled(&mut session.room, ports.iter().map(|placed| (&*placed.switch, &placed.port, enabled)))?;
     done()
 }
 
