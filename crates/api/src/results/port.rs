@@ -58,8 +58,9 @@ pub struct PortResult {
     /// Frames discarded here, by reason.
     pub discards: BTreeMap<String, u64>,
     /// Data frames that arrived and that the N_Port discarded, because a frame before them in their
-    /// sequence was late or lost, or because their command had been aborted for it. They are not in
-    /// `discards`. Absent at other ports, and without FCoE, whose Ethernet can change the order.
+    /// sequence was late or lost, or because their command had been aborted for it. `discards` does
+    /// not count them. Absent at other ports, and without FCoE, whose Ethernet can change the
+    /// order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_discards: Option<u64>,
 }

@@ -7,7 +7,7 @@ pub(super) fn all(results: &Results) -> impl Iterator<Item = (&HostResult, &IpRo
     results.hosts.iter().filter_map(|host| Some((host, host.ip_router.as_ref()?)))
 }
 
-/// Returns the routers with their hosts. Those that dropped the most packets come first.
+/// Returns the routers with their hosts, first those that dropped the most packets.
 pub(super) fn worst_first(results: &Results) -> Vec<(&HostResult, &IpRouterResult)> {
     let mut rows: Vec<(&HostResult, &IpRouterResult)> = all(results).collect();
     rows.sort_by_key(|(_, router)| std::cmp::Reverse(router.dropped));

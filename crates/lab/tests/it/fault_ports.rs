@@ -34,7 +34,7 @@ rate = "4xEDR"
 fn faults(place: &str) -> Vec<FaultKind> {
     let text = format!("{NODES}[[fault]]\nkind = \"port-down\"\nat = \"100ms\"\nfor = \"100ms\"\n{place}\n");
     let loaded = sanloom_lab::load("x.toml", &text, &[]).unwrap_or_else(|error| panic!("{}", error.render(false)));
-    loaded.lab.faults.iter().map(|fault| fault.kind.clone()).collect()
+    loaded.lab.faults.iter().map(|fault| fault.kind).collect()
 }
 
 #[test]

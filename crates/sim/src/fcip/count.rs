@@ -3,7 +3,7 @@
 use super::{Fcip, Tunnel};
 use crate::tcp::Stacks;
 
-/// Counters of a link. Those of TCP add both ends.
+/// Counters of a link, with the sums of both ends for TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TunnelCount {
     /// TCP connections opened.

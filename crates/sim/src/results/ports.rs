@@ -2,7 +2,7 @@
 
 use super::view::View;
 use crate::net::{BufferCount, Crossbar, End, LossSite, WaitCount};
-use crate::world::{Note, NoteKind, SwitchNode};
+use crate::world::{Note, NoteKind, SwitchNode, discarded_at_ports};
 use sanloom_api::results::measure::{mean_level, mean_us, ratio, s_of_ps, us_of_ps};
 use sanloom_api::results::{Latency, PortKind, PortResult, SwitchResult};
 use sanloom_fc::config::{LinkEnd, Node};
@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
     let mut ports: Vec<(Node, u16, PortResult)> = Vec::new();
     let has_fcoe = fcoe_paths(&view.world.lab).iter().any(|path| path.config.fcip.is_none());
+    let discarded = has_fcoe.then(|| discarded_at_ports(view.world));
     for (link, number) in view.world.lab.links.iter().zip(0u32..) {
         for (end, side) in link.ends.iter().zip(0u32..).filter(|(end, _)| !matches!(end.node, Node::Loop(_))) {
             // Lane 2n + side leaves from the end `side` of link n.
@@ -21,9 +22,9 @@ pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
             let mut port = one(view, end, link.ends[1 - side as usize].node, tx, rx);
             port.link.clone_from(&link.name);
             if let End::NPort(plane) = view.world.net.fc.lanes()[rx as usize].to
-                && has_fcoe
+                && let Some(discarded) = &discarded
             {
-                port.sequence_discards = Some(view.world.discarded_data(plane));
+                port.sequence_discards = Some(discarded.get(&plane).copied().unwrap_or(0));
             }
             ports.push((end.node, end.port, port));
         }

@@ -76,6 +76,7 @@ pub use losses::Losses;
 pub use measure::{RequestTotals, WorkloadHost, WorkloadMeasure};
 pub use measured::Measured;
 pub use notes::{Note, NoteKind, Notes};
+pub(crate) use nports::discarded_at_ports;
 pub use nports::{NPorts, NodePort, Owner};
 pub(crate) use out_of_band::{MetadataCount, metadata_count, unfinished_requests, virtual_requests};
 pub use partners::ControllerCount;
@@ -438,13 +439,6 @@ impl World {
     /// Returns the counters of the frame path since the end of the warm-up.
     pub fn measured(&self) -> Measured<'_> {
         Measured::new(&self.net, &self.baseline)
-    }
-
-    /// Returns the data frames that the N_Ports at a port of the frame path have discarded since
-    /// the end of the warm-up: behind a gap in their sequence, or without an exchange for them.
-    pub fn discarded_data(&self, plane: u16) -> u64 {
-        let counts = nports::discarded_data(self).zip(&self.baseline.discarded).zip(&self.nports.nodes);
-        counts.filter(|(_, node)| node.plane == plane).map(|((now, before), _)| now.saturating_sub(*before)).sum()
     }
 
     /// Returns the time since the start of the workloads, in ps.

@@ -73,6 +73,16 @@ impl Carried {
     }
 }
 
+/// Returns the data frames that the N_Ports at each port of the frame path have discarded since the
+/// end of the warm-up: behind a gap in their sequence, or without an exchange for them.
+pub(crate) fn discarded_at_ports(world: &World) -> BTreeMap<u16, u64> {
+    let mut discarded = BTreeMap::new();
+    for ((now, before), node) in discarded_data(world).zip(&world.baseline.discarded).zip(&world.nports.nodes) {
+        *discarded.entry(node.plane).or_default() += now.saturating_sub(*before);
+    }
+    discarded
+}
+
 /// Returns the number of data frames that each N_Port has discarded since the first login.
 pub(super) fn discarded_data(world: &World) -> impl Iterator<Item = u64> {
     (0..world.nports.nodes.len() as u16).map(move |nport| {
