@@ -15,8 +15,8 @@ use std::io::{self, BufRead};
 
 /// Maximum line length in bytes; sufficient for a zone database in hexadecimal.
 const MAX_LINE_BYTES: usize = 64 << 20;
-/// Latest time of an input, about 292 years after the start, because timers of machines could
-/// overflow after it.
+/// End of the times of a recording, about 292 years after the start, because timers of machines
+/// could overflow after it.
 const LAST_NS: u64 = 1 << 63;
 
 /// Result of a replay.
@@ -81,6 +81,14 @@ pub enum ReplayError {
     },
 }
 
+/// Returns a time of a recording, or the reason why it is none.
+fn instant(ns: u64) -> Result<Instant, String> {
+    match ns {
+        LAST_NS.. => Err(format!("the time {ns} ns is out of range")),
+        _ => Ok(Instant::from_ns(ns)),
+    }
+}
+
 /// Reads the first line of a recording.
 ///
 /// # Errors
@@ -124,13 +132,11 @@ pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replay
         let (machine, recorded) = match parsed {
             Line::Lost { i: input, .. } => return Err(ReplayError::Lost { line, input }),
             Line::In { t, m, i } => {
-                if t >= LAST_NS {
-                    return Err(wrong(format!("the time {t} ns is out of range")));
-                }
+                let now = instant(t).map_err(wrong)?;
                 replayed.inputs += 1;
                 replayed.seconds = seconds(t);
                 last_input = format!("{i:?}");
-                let done = bench.handle(m, Instant::from_ns(t), &i);
+                let done = bench.handle(m, now, &i);
                 done.ok_or_else(|| wrong("it is not an input of this machine".to_owned()))?;
                 continue;
             }
@@ -181,7 +187,7 @@ impl<'l> Bench<'l> {
                 let port = format!("the FCF at {}:{}", begun.name, segment.config.ports.first().copied().unwrap_or(0));
                 bench.fcfs.push((port, Fcf::new(segment.config)));
             }
-            let made = Instant::from_ns(begun.made_ns);
+            let made = instant(begun.made_ns).map_err(wrong)?;
             bench.switches.push((begun.name.clone(), FabricSwitch::new(made, plan.machine)));
         }
         for name in &head.stations {

@@ -229,6 +229,16 @@ fn a_recording_may_end_anywhere_behind_its_first_line() {
 }
 
 #[test]
+fn a_switch_that_was_made_after_the_end_of_all_times_is_rejected() {
+    for made_ns in [1 << 63, u64::MAX] {
+        let head = good()[0].replace("\"made_ns\":0", &format!("\"made_ns\":{made_ns}"));
+        let refused = replay_bytes(text(&[head]).as_bytes()).unwrap_err();
+        assert!(matches!(refused, ReplayError::Line { line: 1, .. }), "{refused}");
+        assert!(refused.to_string().contains(&format!("the time {made_ns} ns is out of range")), "{refused}");
+    }
+}
+
+#[test]
 fn an_invalid_line_is_named() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let wrong = [
