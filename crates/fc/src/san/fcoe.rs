@@ -117,7 +117,7 @@ pub fn virtual_rates(lab: &Lab) -> BTreeMap<u16, EthernetRate> {
         return BTreeMap::new();
     }
     let interfaces = lab.ethernet_interfaces();
-    let mut searches: BTreeMap<(Option<u16>, usize), Widest> = BTreeMap::new();
+    let mut searches: BTreeMap<(Option<u16>, usize), Search> = BTreeMap::new();
     let mut rates = BTreeMap::new();
     for path in paths.iter().filter(|path| path.is_joined) {
         let [a, b] = path.interfaces.map(|interface| interfaces[usize::from(interface)].link);
@@ -127,7 +127,7 @@ pub fn virtual_rates(lab: &Lab) -> BTreeMap<u16, EthernetRate> {
         let rate = match (near, far) {
             (Some(near), Some(far)) if a != b => {
                 let vlan = path.config.vlan;
-                let search = searches.entry((vlan, near)).or_insert_with(|| Widest::of(lab, vlan, near));
+                let search = searches.entry((vlan, near)).or_insert_with(|| Search::of(lab, vlan, near));
                 search.rates.get(far).copied().flatten().map_or(ends, |between| between.min(ends))
             }
             _ => ends,
@@ -141,46 +141,22 @@ pub fn virtual_rates(lab: &Lab) -> BTreeMap<u16, EthernetRate> {
 /// one cable, or without a way in its VLAN, has none.
 pub fn switches_below(lab: &Lab, paths: &[FcoePath]) -> BTreeSet<u16> {
     let interfaces = lab.ethernet_interfaces();
-    let mut searches: BTreeMap<(Option<u16>, u16), Vec<Option<u32>>> = BTreeMap::new();
+    let mut searches: BTreeMap<(Option<u16>, usize), Search> = BTreeMap::new();
     let mut switches = BTreeSet::new();
     for path in paths {
         let links = path.interfaces.map(|interface| interfaces[usize::from(interface)].link);
-        let ends = links.map(|link| lab.ethernet_links[link].switches().next().map(|(_, switch)| switch));
+        let ends = links.map(|link| lab.ethernet_links[link].switches().next().map(|(_, switch)| usize::from(switch)));
         let [Some(near), Some(far)] = ends else { continue };
         let vlan = path.config.vlan;
         for from in [near, far] {
-            searches.entry((vlan, from)).or_insert_with(|| hops(lab, vlan, from));
+            searches.entry((vlan, from)).or_insert_with(|| Search::of(lab, vlan, from));
         }
-        let [from_near, from_far] = [near, far].map(|from| &searches[&(vlan, from)]);
-        let Some(shortest) = from_near[usize::from(far)] else { continue };
+        let [from_near, from_far] = [near, far].map(|from| &searches[&(vlan, from)].hops);
+        let Some(shortest) = from_near[far] else { continue };
         let ways = from_near.iter().zip(from_far).map(|(near, far)| Some((*near)? + (*far)?));
         switches.extend((0u16..).zip(ways).filter(|(_, way)| *way == Some(shortest)).map(|(switch, _)| switch));
     }
     switches
-}
-
-/// Number of links from an Ethernet switch to each one on ways that a VLAN may use; `None` without
-/// a way.
-fn hops(lab: &Lab, vlan: Option<u16>, from: u16) -> Vec<Option<u32>> {
-    let mut neighbours: Vec<Vec<u16>> = vec![Vec::new(); lab.ethernet_switches.len()];
-    for link in lab.ethernet_links.iter().filter(|link| link.accepts(vlan)) {
-        if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
-            neighbours[usize::from(a)].push(b);
-            neighbours[usize::from(b)].push(a);
-        }
-    }
-    let mut hops = vec![None; neighbours.len()];
-    hops[usize::from(from)] = Some(0);
-    let mut open = VecDeque::from([(from, 0)]);
-    while let Some((switch, distance)) = open.pop_front() {
-        for &next in &neighbours[usize::from(switch)] {
-            if hops[usize::from(next)].is_none() {
-                hops[usize::from(next)] = Some(distance + 1);
-                open.push_back((next, distance + 1));
-            }
-        }
-    }
-    hops
 }
 
 /// Name of the rate of each link, in the order of `links`: of a virtual link, that of the Ethernet
@@ -195,13 +171,15 @@ pub fn rate_names(lab: &Lab) -> Vec<String> {
 }
 
 /// Ways from one Ethernet switch to all others.
-struct Widest {
+struct Search {
+    /// Number of links on the way to each switch; `None` without a way.
+    hops: Vec<Option<u32>>,
     /// Slowest link on the way to each switch. `None` without a way, and for the switch itself.
     rates: Vec<Option<EthernetRate>>,
 }
 
-impl Widest {
-    fn of(lab: &Lab, vlan: Option<u16>, from: usize) -> Widest {
+impl Search {
+    fn of(lab: &Lab, vlan: Option<u16>, from: usize) -> Search {
         let mut neighbours: Vec<Vec<(usize, EthernetRate)>> = vec![Vec::new(); lab.ethernet_switches.len()];
         for link in lab.ethernet_links.iter().filter(|link| link.accepts(vlan)) {
             if let [EthernetNode::Switch(a), EthernetNode::Switch(b)] = link.ends.map(|end| end.node) {
@@ -211,23 +189,24 @@ impl Widest {
             }
         }
         let mut rates: Vec<Option<EthernetRate>> = vec![None; neighbours.len()];
-        let mut hops = vec![u32::MAX; neighbours.len()];
-        hops[from] = 0;
+        let mut hops = vec![None; neighbours.len()];
+        hops[from] = Some(0);
         // All ways to a switch are known before it leaves the queue.
         let mut open = VecDeque::from([from]);
         while let Some(switch) = open.pop_front() {
+            let further = hops[switch].map(|hops| hops + 1);
             for &(next, rate) in &neighbours[switch] {
-                if hops[next] == u32::MAX {
-                    hops[next] = hops[switch] + 1;
+                if hops[next].is_none() {
+                    hops[next] = further;
                     open.push_back(next);
                 }
-                if hops[next] == hops[switch] + 1 {
+                if hops[next] == further {
                     let rate = rates[switch].map_or(rate, |before| before.min(rate));
                     rates[next] = Some(rates[next].map_or(rate, |known| known.max(rate)));
                 }
             }
         }
-        Widest { rates }
+        Search { hops, rates }
     }
 }
 

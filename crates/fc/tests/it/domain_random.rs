@@ -17,6 +17,9 @@ fn seeds() -> std::ops::Range<u64> {
 /// Time for several consecutive rebuilds with all their time-outs, because each isolated link may
 /// cause one.
 const HEALING: Span = Span::from_secs(180);
+/// Longest selection of a switch that hears of no other one: the quiet time of twice F_S_TOV, its
+/// extension by three times F_S_TOV, and time to open links.
+const SELECTION: Span = Span::from_secs(30);
 
 fn disturbed(seed: u64, configure: impl Fn(usize, &mut SplitMix64) -> DomainConfig, disruptive: bool) -> Net {
     let mut random = SplitMix64(seed);
@@ -49,14 +52,16 @@ fn disturbed(seed: u64, configure: impl Fn(usize, &mut SplitMix64) -> DomainConf
     for link in 0..links.len() {
         net.set_link(link, true);
     }
-    net.run(HEALING);
+    net.run(SELECTION);
     retry_without_principal(&mut net);
+    net.run(HEALING);
     net
 }
 
 /// Takes links without a principal down and up. Switches that may not be principal isolate the
-/// links between them if they hear of no other switch in time, and a candidate may come just too
-/// late. Such a link needs an administrator, and nothing else does.
+/// links between them if they hear of no other switch in time, and the news of a candidate may come
+/// just too late. Selections that began before the end of the faults have ended by now; after this,
+/// no link may need an administrator.
 fn retry_without_principal(net: &mut Net) {
     let is_late = |net: &Net, link: usize| {
         let ends = net.links[link].ends.map(|switch| &net.nodes[switch]);
@@ -68,9 +73,6 @@ fn retry_without_principal(net: &mut Net) {
     let late: Vec<usize> = (0..net.links.len()).filter(|link| is_late(net, *link)).collect();
     for up in [false, true] {
         late.iter().for_each(|link| net.set_link(*link, up));
-    }
-    if !late.is_empty() {
-        net.run(HEALING);
     }
 }
 

@@ -434,16 +434,14 @@ impl Finder<'_, '_> {
     }
 
     fn port(&mut self, text: &str, origin: &Origin) -> Option<(u16, u8)> {
-        if let Some((plane, node, port)) = planes::interface(self, text) {
+        let interface = planes::interface(self, text).map(|(plane, node, port)| (plane, node, Some(port)));
+        let on_plane = match (interface, planes::node(self, text)) {
+            (None, Some((plane, node))) => Some((plane, node, ports::number(text, u16::MAX, origin, self.sink)?)),
+            (interface, _) => interface,
+        };
+        if let Some((plane, node, port)) = on_plane {
             let linked = self.index.planes[plane as usize].ports_of(node);
-            let found = self.choose_port(text, Some(port), &linked, origin);
-            self.on_planes.extend(found.map(|(link, end)| (plane, At::End(link, end))));
-            return None;
-        }
-        if let Some((plane, node)) = planes::node(self, text) {
-            let port = ports::number(text, u16::MAX, origin, self.sink)?;
-            let linked = self.index.planes[plane as usize].ports_of(node);
-            if planes::report_elsewhere(self, text, port, Some(plane), &linked) {
+            if interface.is_none() && planes::report_elsewhere(self, text, port, Some(plane), &linked) {
                 return None;
             }
             let found = self.choose_port(text, port, &linked, origin);

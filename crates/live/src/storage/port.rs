@@ -227,7 +227,7 @@ impl StoragePort {
             self.unexpected += 1;
             return Some(Accepted::Gap);
         }
-        let accepted = sequence.accept(header.seq_cnt, data.len() as u16);
+        let accepted = self.target.accept_data(rx_id, header.seq_cnt, data.len() as u16);
         if matches!(accepted, Accepted::More | Accepted::Complete) {
             let buffer = self.slot(rx_id);
             buffer.resize(buffer.len().max(expected as usize), 0);

@@ -25,9 +25,9 @@ fn session(view: &View<'_>, iscsi: &Iscsi, number: u32, plan: &SessionPlan) -> I
         commands: count.commands,
         command_waits: count.command_waits,
         r2ts: count.r2ts,
-        segments_retransmitted: count.retransmissions,
-        retransmission_timeouts: count.timeouts,
-        fast_recoveries: count.recoveries,
+        segments_retransmitted: count.repairs.retransmissions,
+        retransmission_timeouts: count.repairs.timeouts,
+        fast_recoveries: count.repairs.recoveries,
         host_window_bytes: window(0),
         storage_window_bytes: window(1),
     }

@@ -6,9 +6,11 @@
 mod ipoib;
 mod joined;
 mod pool;
+mod repairs;
 
 pub use ipoib::{IpoibInterface, IpoibPlan, subnet_mtu};
 pub use joined::Joined;
+pub use repairs::Repairs;
 
 use crate::infiniband::Seen;
 use crate::net::Net;

@@ -161,16 +161,9 @@ impl Storage {
     pub(super) fn accept_data(&mut self, net: &mut Net, nport: u16, frame: &FrameRef) {
         let Some(port) = self.port_mut(nport) else { return };
         let rx_id = frame.rx_id();
-        let Some(seq) = port.target.data(rx_id) else { return port.target.discard_data() };
-        match seq.accept(frame.seq_cnt(), frame.len_bytes()) {
-            Accepted::More => {}
-            Accepted::Stale => port.target.discard_data(),
-            accepted @ (Accepted::Complete | Accepted::Gap) => {
-                if accepted == Accepted::Gap {
-                    port.target.discard_data();
-                }
-                self.handle(net, nport, Input::Data { rx_id, accepted });
-            }
+        let accepted = port.target.accept_data(rx_id, frame.seq_cnt(), frame.len_bytes());
+        if matches!(accepted, Accepted::Complete | Accepted::Gap) {
+            self.handle(net, nport, Input::Data { rx_id, accepted });
         }
     }
 

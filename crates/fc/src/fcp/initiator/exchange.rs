@@ -1,7 +1,7 @@
 //! Exchange of an initiator.
 
 use super::super::timers::{Timed, Timer};
-use super::{AbortReason, Command, FcpInitiator};
+use super::{AbortReason, Command};
 use crate::exchange::{SeqRx, usable_frame_size};
 use sanloom_scsi::scsi::DataDirection;
 use sanloom_wire::FcId;
@@ -99,15 +99,6 @@ impl Exchange {
     pub(super) fn next_seq_id(&mut self) -> u8 {
         self.last_seq_id = self.last_seq_id.wrapping_add(1);
         self.last_seq_id
-    }
-}
-
-impl FcpInitiator {
-    /// Counts a data frame that the driver has discarded, because its exchange takes no data (any
-    /// more), or because a frame before it in its sequence is missing.
-    #[cold]
-    pub fn discard_data(&mut self) {
-        self.counters.discarded_data += 1;
     }
 }
 

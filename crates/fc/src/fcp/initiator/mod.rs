@@ -28,12 +28,13 @@
 //! On a fabric that reorders frames (an exchange sprayed over parallel links), FCP_RSP may overtake
 //! data. It is held until the byte count is complete or E_D_TOV expires.
 
+mod data;
 mod exchange;
 mod recovery;
 mod resting;
 
 use super::timers::Timers;
-use crate::exchange::{Accepted, SeqIds, SeqRx, SeqTx};
+use crate::exchange::{Accepted, SeqIds, SeqTx};
 use exchange::{Exchange, List, State};
 use resting::Resting;
 use sanloom_scsi::scsi::DataDirection;
@@ -228,7 +229,7 @@ pub struct Counters {
     pub stale_frames: u64,
     /// Frames that are not valid for an initiator.
     pub unexpected_frames: u64,
-    /// Calls of [`FcpInitiator::discard_data`].
+    /// Data frames that [`FcpInitiator::accept_data`] has discarded.
     pub discarded_data: u64,
 }
 
@@ -300,14 +301,6 @@ impl FcpInitiator {
     /// Time at which to pass [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next(&self.exchanges).into_iter().chain(self.resting.next_deadline()).min()
-    }
-
-    /// Reception state of a command's read data, on which the driver calls [`SeqRx::accept`].
-    /// `None` if the exchange accepts no data (any more); the frame is stale then.
-    #[inline]
-    pub fn data(&mut self, ox_id: u16) -> Option<&mut SeqRx> {
-        let exchange = self.exchanges.get_mut(usize::from(ox_id & self.slot_mask))?;
-        (exchange.ox_id == ox_id && exchange.takes_data()).then_some(&mut exchange.rx)
     }
 
     /// Number of commands in flight.

@@ -174,7 +174,7 @@ pub struct Counters {
     pub not_logged_in: u64,
     /// Frames for another address, or not valid for a target.
     pub unexpected_frames: u64,
-    /// Calls of [`FcpTarget::discard_data`].
+    /// Data frames that [`FcpTarget::accept_data`] has discarded.
     pub discarded_data: u64,
 }
 
@@ -258,18 +258,26 @@ impl FcpTarget {
         self.timers.next(&self.tasks)
     }
 
-    /// Reception state of a task's write data, on which the driver calls [`SeqRx::accept`]. `None`
-    /// if the exchange accepts no data (any more); the frame is stale then.
+    /// Reception state of a task's write data. `None` if the exchange takes no data (any more).
     #[inline]
     pub fn data(&mut self, rx_id: u16) -> Option<&mut SeqRx> {
         let task = self.tasks.get_mut(usize::from(rx_id))?;
         (task.state == State::Receiving).then_some(&mut task.rx)
     }
 
-    /// Counts a data frame that the driver has discarded, because its exchange takes no data (any
-    /// more), or because a frame before it in its sequence is missing.
+    /// Takes a data frame and returns its effect; a frame for an exchange that takes no data (any
+    /// more) is stale. Gaps and stale frames are discarded, and counted as such.
+    #[inline]
+    pub fn accept_data(&mut self, rx_id: u16, seq_cnt: u16, len_bytes: u16) -> Accepted {
+        let accepted = self.data(rx_id).map_or(Accepted::Stale, |rx| rx.accept(seq_cnt, len_bytes));
+        if matches!(accepted, Accepted::Gap | Accepted::Stale) {
+            self.discard_data();
+        }
+        accepted
+    }
+
     #[cold]
-    pub fn discard_data(&mut self) {
+    fn discard_data(&mut self) {
         self.counters.discarded_data += 1;
     }
 

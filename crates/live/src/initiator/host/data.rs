@@ -57,7 +57,7 @@ impl Host {
             self.unexpected += 1;
             return Some(Accepted::Gap);
         }
-        let accepted = sequence.accept(header.seq_cnt, data.len() as u16);
+        let accepted = self.fcp.accept_data(ox_id, header.seq_cnt, data.len() as u16);
         if matches!(accepted, Accepted::More | Accepted::Complete)
             && !self.land(ox_id, offset, data, header.f_ctl.has(FCtl::END_SEQUENCE))
         {

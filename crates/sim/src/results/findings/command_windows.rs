@@ -30,8 +30,10 @@ struct Sessions<'v> {
 /// Returns a finding for each storage system with such sessions. Commands also wait behind a full
 /// line, which is then the reason.
 pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
-    let mut ways = results.ethernet_links.iter().flat_map(|link| [&link.forward, &link.backward]);
-    if view.world.iscsi.is_none() || ways.any(|way| way.utilisation >= FULL) {
+    let ethernet = results.ethernet_links.iter().flat_map(|link| [&link.forward, &link.backward]);
+    let infiniband = results.infiniband_links.iter().flat_map(|link| [&link.forward, &link.backward]);
+    let mut lines = ethernet.map(|way| way.utilisation).chain(infiniband.map(|way| way.utilisation));
+    if view.world.iscsi.is_none() || lines.any(|busy| busy >= FULL) {
         return Vec::new();
     }
     let systems = results.storage.iter().zip(0u16..).filter(|(storage, _)| storage.utilisation < FULL);
@@ -74,7 +76,7 @@ fn finding(view: &View<'_>, results: &Results, storage: &StorageResult, number: 
         title: format!("The queue depth of iSCSI makes commands for {} wait", storage.name),
         detail: format!(
             "{} of {} waited in {}, most in {worst}, because a session may have {} in flight; the controller is busy \
-             {} of the time and no Ethernet line is full",
+             {} of the time and no line is full",
             sessions.waits,
             plural(sessions.commands, "command"),
             plural(sessions.number, "session"),

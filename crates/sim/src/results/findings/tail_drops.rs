@@ -101,7 +101,7 @@ fn drops<'v>(view: &View<'_>, results: &'v Results, iscsi: &'v Iscsi, number: us
     };
     let sessions = (0..).zip(iscsi.plans()).filter_map(|(number, plan)| {
         let is_own = matches!(plan.initiator, Machine::Host(_)) && is_here(plan);
-        is_own.then(|| (plan, iscsi.count(number).timeouts))
+        is_own.then(|| (plan, iscsi.count(number).repairs.timeouts))
     });
     let sessions: Vec<(&SessionPlan, u64)> = sessions.collect();
     let timeouts = sessions.iter().map(|(_, timeouts)| timeouts).sum();

@@ -229,23 +229,8 @@ impl Hosts {
     pub(in crate::world) fn accept_data(&mut self, nport: u16, frame: &FrameRef) -> Option<Input> {
         let ox_id = frame.ox_id();
         let initiator = self.initiators[usize::from(nport)].as_mut()?;
-        let Some(seq) = initiator.data(ox_id) else {
-            initiator.discard_data();
-            return None;
-        };
-        match seq.accept(frame.seq_cnt(), frame.len_bytes()) {
-            Accepted::More => None,
-            Accepted::Stale => {
-                initiator.discard_data();
-                None
-            }
-            accepted @ (Accepted::Complete | Accepted::Gap) => {
-                if accepted == Accepted::Gap {
-                    initiator.discard_data();
-                }
-                Some(Input::Data { ox_id, accepted })
-            }
-        }
+        let accepted = initiator.accept_data(ox_id, frame.seq_cnt(), frame.len_bytes());
+        matches!(accepted, Accepted::Complete | Accepted::Gap).then_some(Input::Data { ox_id, accepted })
     }
 
     /// Handles a message for an initiator.

@@ -41,7 +41,7 @@ fn a_session_logs_in_reads_and_writes_with_every_digest_and_mtu() {
             let login = 2;
             assert_eq!((count.r2ts, count.pdus_received), (2, login + 4 + 2 + 1));
             assert_eq!(count.pdus_sent, login + 1 + 1 + 7);
-            assert_eq!((count.retransmissions, count.timeouts), (0, 0));
+            assert_eq!((count.repairs.retransmissions, count.repairs.timeouts), (0, 0));
         }
     }
 }
@@ -74,7 +74,7 @@ fn lost_frames_cost_time_and_no_command() {
     let mut tags: Vec<u64> = results(&bed).iter().map(|(tag, ..)| *tag).collect();
     tags.sort_unstable();
     assert_eq!(tags, (0..40).collect::<Vec<_>>());
-    assert!(bed.iscsi.count(0).retransmissions > 20, "{:?}", bed.iscsi.count(0));
+    assert!(bed.iscsi.count(0).repairs.retransmissions > 20, "{:?}", bed.iscsi.count(0));
     assert_eq!(bed.iscsi.count(0).connections, 1);
 }
 
