@@ -133,7 +133,7 @@ pub enum Input {
     },
     /// FCP_RSP, FCP_XFER_RDY, BA_ACC, BA_RJT, or the reply to an RRQ.
     Frame(Frame),
-    /// Result of [`SeqRx::accept`] if it was `Complete` or `Gap`.
+    /// Result of [`SeqRx::accept`](crate::exchange::SeqRx::accept) if it was `Complete` or `Gap`.
     Data {
         /// OX_ID of the exchange.
         ox_id: u16,
