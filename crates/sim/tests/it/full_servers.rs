@@ -2,7 +2,7 @@
 //! metadata servers, single cores and request limits. Each has a change that raises the throughput.
 
 use crate::labs;
-use sanloom_api::results::{Candidate, Finding, Results};
+use sanloom_api::results::{Candidate, EthernetLinkResult, Finding, Results};
 
 /// Returns the finding with this title.
 fn finding<'r>(results: &'r Results, title: &str) -> Option<&'r Finding> {
@@ -170,6 +170,39 @@ fn a_queue_depth_of_iscsi_that_makes_commands_wait_is_named() {
         let gain = gain(&sessions(host, storage), "The queue depth of iSCSI makes commands for a wait");
         assert!(gain > 2.0, "{host}{storage}: {gain}");
     }
+}
+
+/// Another host fills its line to another storage system. Only a full line on the way of the waiting
+/// commands explains why they wait.
+#[test]
+fn a_full_line_of_others_does_not_hide_a_queue_depth_of_iscsi() {
+    let neighbour = |host: &str, storage: &str| {
+        format!(
+            r#"
+[host.h2]
+[storage.b]
+iscsi = {{}}
+servers = 16
+[[link]]
+from = "{{h2,b}}"
+to = "lan"
+rate = "10GbE"
+[workload.full]
+hosts = "{host}"
+targets = "{storage}"
+size = "256KiB"
+depth = 32
+"#
+        )
+    };
+    let waits = |more: &str| {
+        let results = labs::run(&labs::lab(&(sessions("queue_depth = 1", "") + more)));
+        let busiest = |way: fn(&EthernetLinkResult) -> f64| results.ethernet_links.iter().map(way).fold(0.0, f64::max);
+        assert!(busiest(|link| link.forward.utilisation.max(link.backward.utilisation)) > 0.95);
+        results.findings.iter().any(|finding| finding.title == "The queue depth of iSCSI makes commands for a wait")
+    };
+    assert!(waits(&neighbour("h2", "b")));
+    assert!(!waits(&neighbour("h2", "a")), "the line of a is full");
 }
 
 #[test]

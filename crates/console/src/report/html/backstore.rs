@@ -1,10 +1,10 @@
 //! Tables of caches, RAID groups, disks and SSDs behind the controllers of storage systems, and of
 //! lost data.
 
+use super::table::ALL_IN_JSON;
 use super::{Cell, Table};
 use sanloom_api::results::{Results, StorageResult};
 
-const ALL_IN_JSON: &str = "The JSON results have all.";
 const ROWS: usize = 500;
 
 /// All tables that have rows.

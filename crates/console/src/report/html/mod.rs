@@ -9,6 +9,7 @@ mod data;
 mod findings;
 mod map;
 mod page;
+mod planes;
 mod study;
 mod summary;
 mod table;
@@ -45,8 +46,7 @@ pub fn report(results: &Results, graph: Option<&Graph>, redundancy: &[String]) -
     page.section(Section::new(
         "links",
         "Links: utilisation and credit starvation",
-        [tables::links(results), tables::ethernet(results), tables::infiniband(results), tables::routers(results)]
-            .concat(),
+        [tables::links(results), planes::tables(results)].concat(),
     ));
     page.section(Section::new("hosts", "Hosts and streams", tables::hosts(results)));
     let storage = [tables::storage(results), backstore::tables(results), tables::loops(results)].concat();

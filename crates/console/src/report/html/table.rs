@@ -3,6 +3,9 @@
 use super::page::escape;
 use std::fmt::Write as _;
 
+/// Sentence below a table that shows the first rows only.
+pub const ALL_IN_JSON: &str = "The JSON results have all.";
+
 /// Builder of a table.
 pub struct Table {
     id: &'static str,

@@ -1,13 +1,12 @@
 //! Tables of the report, with an empty element for each chart beside them.
 
+use super::table::ALL_IN_JSON;
 use super::{Cell, Table};
 use crate::report::format::{self, grouped, seconds};
-use crate::report::routers::worst_first;
 use sanloom_api::results::{HostResult, IoStats, Latency, LinkDirection, LinkKind, PortKind, Results};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-const ALL_IN_JSON: &str = "The JSON results have all.";
 const HOST_ROWS: usize = 1_000;
 const LINK_ROWS: usize = 1_000;
 const PORT_ROWS: usize = 500;
@@ -269,114 +268,6 @@ pub fn storage(results: &Results) -> String {
         ]);
     }
     table.html()
-}
-
-/// Directions of Ethernet links; empty without Ethernet.
-pub fn ethernet(results: &Results) -> String {
-    if results.ethernet_links.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new("ethernet")
-        .text("Ethernet link")
-        .text("From")
-        .text("To")
-        .number("Frames")
-        .number("Busy")
-        .number("Paused")
-        .number("Marked")
-        .number("Dropped")
-        .number("Lost")
-        .number("Headroom drops")
-        .cap(HOST_ROWS, ALL_IN_JSON);
-    for (link, way) in results.ethernet_links.iter().flat_map(|link| [(link, &link.forward), (link, &link.backward)]) {
-        table.row(vec![
-            Cell::text(&link.name),
-            Cell::text(&way.from),
-            Cell::text(&way.to),
-            Cell::count(way.frames),
-            Cell::share(way.utilisation, "load"),
-            Cell::share(way.paused_fraction, "load"),
-            Cell::count(way.marked_frames),
-            Cell::count(way.queue_drops),
-            Cell::count(way.frames_lost),
-            Cell::count(way.headroom_drops),
-        ]);
-    }
-    format!("<h3>Ethernet</h3>\n{}", table.html())
-}
-
-/// Directions of InfiniBand links, and SRP channels; empty without InfiniBand.
-pub fn infiniband(results: &Results) -> String {
-    if results.infiniband_links.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new("infiniband")
-        .text("InfiniBand link")
-        .text("From")
-        .text("To")
-        .number("Packets")
-        .number("Busy")
-        .number("No credit")
-        .number("Blocks")
-        .number("Lost")
-        .number("Lifetime drops")
-        .cap(HOST_ROWS, ALL_IN_JSON);
-    let ways = results.infiniband_links.iter().flat_map(|link| [(link, &link.forward), (link, &link.backward)]);
-    for (link, way) in ways {
-        table.row(vec![
-            Cell::text(&link.name),
-            Cell::text(&way.from),
-            Cell::text(&way.to),
-            Cell::count(way.packets),
-            Cell::share(way.utilisation, "load"),
-            Cell::share(way.credit_wait_fraction, "load"),
-            Cell::count(way.blocks),
-            Cell::count(way.packets_lost),
-            Cell::count(way.lifetime_drops),
-        ]);
-    }
-    let mut channels = Table::new("srp")
-        .text("SRP channel")
-        .number("Requests")
-        .number("Responses")
-        .number("Waits for the request limit")
-        .number("Repetitions")
-        .number("Logins")
-        .cap(HOST_ROWS, ALL_IN_JSON);
-    for channel in &results.srp_channels {
-        channels.row(vec![
-            Cell::text(&channel.name),
-            Cell::count(channel.requests),
-            Cell::count(channel.responses),
-            Cell::count(channel.credit_waits),
-            Cell::count(channel.repetitions),
-            Cell::count(channel.connections),
-        ]);
-    }
-    format!("<h3>InfiniBand</h3>\n{}{}", table.html(), channels.html())
-}
-
-/// Routers of IP between Ethernet and InfiniBand; empty without one.
-pub fn routers(results: &Results) -> String {
-    let rows = worst_first(results);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new("routers")
-        .text("Router of IP")
-        .number("Packets")
-        .number("Dropped")
-        .number("Busy")
-        .cap(HOST_ROWS, ALL_IN_JSON);
-    for (host, router) in rows {
-        table.row(vec![
-            Cell::text(&host.name),
-            Cell::count(router.forwarded),
-            Cell::bad_count(router.dropped),
-            Cell::share(router.utilisation, "load"),
-        ]);
-    }
-    format!("<h3>Routers of IP</h3>\n{}", table.html())
 }
 
 /// Ports of arbitrated loops; empty without loops.

@@ -1,7 +1,7 @@
 //! The HTML pages: self-contained, complete, well formed, and safe against hostile names.
 
 use crate::report::fixture;
-use sanloom_api::results::{IpRouterResult, Results, Setting, SweepRow, WhatIfRow};
+use sanloom_api::results::{FcipLinkResult, IpRouterResult, IscsiSessionResult, Results, Setting, SweepRow, WhatIfRow};
 use sanloom_console::report::figure9::{self, Curve, Panel, PaperPoint};
 use sanloom_console::report::html::{ComparedRow, compare, report, sweep, whatif};
 use sanloom_console::report::terminal;
@@ -133,6 +133,57 @@ fn a_report_has_every_section() {
     assert!(page.contains("class Map2d {") && !page.contains("export ") && !page.contains("<svg"));
 }
 
+/// Returns the HTML of a table's first row, and the texts of its cells.
+fn first_row<'p>(page: &'p str, table: &str) -> (&'p str, Vec<&'p str>) {
+    let rows = page.split(&format!("<table id=\"t-{table}\"")).nth(1).and_then(|rest| rest.split("</table>").next());
+    let first = rows.and_then(|rows| rows.split("<tbody>").nth(1)?.split("</tr>").next()).unwrap_or_default();
+    // The text between the tags.
+    let shown = first.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text.trim());
+    (first, shown.filter(|text| !text.is_empty()).collect())
+}
+
+#[test]
+fn sessions_of_iscsi_and_fcip_links_have_tables_with_the_counters_of_their_tcp() {
+    let mut results = fixture::core_edge();
+    let page = report(&results, None, &[]);
+    assert!(!page.contains("Sessions of iSCSI") && !page.contains("FCIP links"));
+    let session = |name: &str, segments_retransmitted| IscsiSessionResult {
+        name: name.to_owned(),
+        state: "up".to_owned(),
+        connections: 1,
+        commands: 12_000,
+        command_waits: 34,
+        r2ts: 56,
+        segments_retransmitted,
+        retransmission_timeouts: 2,
+        fast_recoveries: 3,
+        host_window_bytes: 65_536,
+        storage_window_bytes: 131_072,
+        ..IscsiSessionResult::default()
+    };
+    results.iscsi_sessions = vec![session("server1 eth0>array1:portal0", 0), session("<server2>", 1_234)];
+    results.fcip_links = vec![FcipLinkResult {
+        name: "wan".to_owned(),
+        state: "down".to_owned(),
+        connections: 4,
+        frames: 5_000,
+        segments_retransmitted: 0,
+        retransmission_timeouts: 6,
+        fast_recoveries: 7,
+        from_window_bytes: 80_000,
+        to_window_bytes: 90_000,
+        round_trip_us: 10_000.0,
+    }];
+    let page = report(&results, None, &[]);
+    let (html, shown) = first_row(&page, "iscsi");
+    // The session that repaired the most is first.
+    let counts = ["up", "1", "12,000", "34", "56", "1,234", "2", "3", "65,536", "131,072"];
+    assert_eq!(shown, [&["&lt;server2&gt;"][..], &counts].concat(), "{html}");
+    assert!(html.contains("class=\"n bad\" data-v=\"1234\""), "{html}");
+    let (html, shown) = first_row(&page, "fcip");
+    assert_eq!(shown, ["wan", "down", "4", "5,000", "0", "6", "7", "10.0 ms", "80,000", "90,000"], "{html}");
+}
+
 /// The values and units are those of the text.
 #[test]
 fn routers_of_ip_have_a_table_with_their_drops() {
@@ -142,11 +193,7 @@ fn routers_of_ip_have_a_table_with_their_drops() {
     results.hosts[1].ip_router = Some(IpRouterResult { forwarded: 12, dropped: 0, utilisation: 0.004 });
     results.hosts[2].ip_router = Some(IpRouterResult { forwarded: 90_000, dropped: 4_321, utilisation: 0.512 });
     let page = report(&results, None, &[]);
-    let rows = page.split("<table id=\"t-routers\"").nth(1).and_then(|rest| rest.split("</table>").next());
-    let first = rows.and_then(|rows| rows.split("<tbody>").nth(1)?.split("</tr>").next()).unwrap_or_default();
-    // The text between the tags.
-    let shown = first.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text.trim());
-    let shown: Vec<&str> = shown.filter(|text| !text.is_empty()).collect();
+    let (first, shown) = first_row(&page, "routers");
     assert_eq!(shown, [name.as_str(), "90,000", "4,321", "51.2 %"], "{first}");
     assert!(first.contains("class=\"n bad\" data-v=\"4321\""), "{first}");
     let text = terminal::render(&results, 120);

@@ -124,14 +124,36 @@ fn adapters_without_pfc_lose_frames_and_commands_recover() {
     assert!(results.totals.io.latency.max_us > 100_000.0, "no command waited for its time-out");
 }
 
+fn losses(results: &Results) -> Vec<Finding> {
+    let is_loss = |finding: &&Finding| finding.kind == FindingKind::CongestionLoss;
+    results.findings.iter().filter(is_loss).cloned().collect()
+}
+
+/// The forwarder pauses a switch that has PFC for no priority.
+#[test]
+fn a_port_whose_pauses_are_not_obeyed_is_named_and_pfc_at_the_switch_is_the_cure() {
+    let run = |pfc: &str| labs::run(&lab("25GbE", "8GFC", pfc, "", FEW_WRITES));
+    let results = run("");
+    let [finding] = &losses(&results)[..] else { panic!("{:#?}", results.findings) };
+    let dropped = lost(&results, "fcoe_buffer");
+    assert!(dropped > 0 && dropped == all_lost(&results), "{:?}", results.drops);
+    assert_eq!(finding.culprit.as_deref(), Some("fcf:eth0"));
+    let title = format!(
+        "the receive buffer of fcf:eth0 dropped {dropped} frames of FCoE, although it pauses its sender, which does \
+         not obey or is too far away"
+    );
+    assert_eq!(finding.title, title);
+    let [pfc] = &finding.candidates[..] else { panic!("{:?}", finding.candidates) };
+    assert_eq!(pfc.set, [("ethernet_switch.tor.pfc".to_owned(), "3".to_owned())]);
+    let changed = run(PFC);
+    assert!(losses(&changed).is_empty() && all_lost(&changed) == 0, "{:?}", changed.drops);
+    assert!(changed.totals.io.throughput_bytes_per_s > 1.05 * results.totals.io.throughput_bytes_per_s);
+}
+
 /// The forwarder sends no pauses to a switch that would obey them.
 #[test]
 fn a_port_without_pfc_is_named_with_the_frames_that_it_drops_and_pfc_as_a_cure() {
     let run = |pfc: bool| labs::run(&lab("25GbE", "8GFC", PFC, &format!(", pfc = {pfc}"), FEW_WRITES));
-    let losses = |results: &Results| -> Vec<Finding> {
-        let is_loss = |finding: &&Finding| finding.kind == FindingKind::CongestionLoss;
-        results.findings.iter().filter(is_loss).cloned().collect()
-    };
     let results = run(false);
     let [finding] = &losses(&results)[..] else { panic!("{:#?}", results.findings) };
     let dropped = lost(&results, "fcoe_buffer");
