@@ -5,7 +5,7 @@ use super::Series;
 /// One quantity of one element over time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SeriesColumn<'a> {
-    /// `total`, `hosts`, `links` or `storage`.
+    /// `total`, `hosts`, `links`, `plane_links` or `storage`.
     pub part: &'static str,
     /// Index of the element in the list of the part; 0 for the totals.
     pub index: usize,
@@ -43,10 +43,16 @@ impl Series {
         (step as f64 * self.interval_s * 1e12).round() / 1e12
     }
 
-    /// All columns: the totals, then hosts, links and storage systems.
+    /// All columns: the totals, then hosts, links of Fibre Channel, those of other planes, and storage
+    /// systems.
     pub fn columns(&self) -> Vec<SeriesColumn<'_>> {
-        let lengths =
-            [("total", 1), ("hosts", self.hosts.len()), ("links", self.links.len()), ("storage", self.storage.len())];
+        let lengths = [
+            ("total", 1),
+            ("hosts", self.hosts.len()),
+            ("links", self.links.len()),
+            ("plane_links", self.plane_links.len()),
+            ("storage", self.storage.len()),
+        ];
         let elements = lengths.into_iter().flat_map(|(part, length)| (0..length).map(move |index| (part, index)));
         elements.flat_map(|(part, index)| self.columns_of(part, index)).collect()
     }
@@ -79,6 +85,9 @@ impl Series {
                     column("utilisation", Floats(&link.utilisation)),
                     column("credit_wait_fraction", Floats(&link.credit_wait_fraction)),
                 ]
+            }),
+            "plane_links" => self.plane_links.get(index).map_or_else(Vec::new, |link| {
+                vec![column("plane_links", Some(&link.name), "utilisation", Floats(&link.utilisation))]
             }),
             _ => self.storage.get(index).map_or_else(Vec::new, |storage| {
                 let column = |quantity, values| column("storage", Some(&storage.name), quantity, values);

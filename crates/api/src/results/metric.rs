@@ -1,6 +1,6 @@
 //! Look-up of a number by its path: [`Metrics`].
 
-use super::Results;
+use super::{Results, drops};
 use serde_json::Value;
 
 /// Look-up of numbers in results by their path in the JSON. Expectations, sweeps and what-if
@@ -15,6 +15,7 @@ use serde_json::Value;
 ///   `count(…)`. `count` also counts values that are not numbers: `count(findings.*)`.
 /// - A statistic without samples does not exist: if the `count` of a latency is 0, its percentiles,
 ///   its mean and its maximum are left out.
+/// - A reason for drops that did not occur is 0: `drops.crc_error`.
 /// - `true` and `false` count as 1 and 0. `series` is not searched.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -38,7 +39,13 @@ impl Metrics {
         }
         let (fold, inner) = split_fold(path.trim());
         let mut values = Vec::new();
-        collect(&self.root, inner, &mut values);
+        let none = Value::from(0);
+        if let Some((map, reason)) = drops::reason(inner) {
+            collect(&self.root, map, &mut values);
+            values.iter_mut().for_each(|map| *map = map.get(reason).unwrap_or(&none));
+        } else {
+            collect(&self.root, inner, &mut values);
+        }
         let found: Vec<f64> = values.iter().copied().filter_map(number).collect();
         match fold {
             Some(Fold::Count) => Some(values.len() as f64),

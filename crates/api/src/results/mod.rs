@@ -12,6 +12,7 @@ mod arbitrated_loop;
 mod balance;
 mod candidate;
 mod columns;
+pub mod drops;
 mod engine;
 mod ethernet;
 mod expectation;

@@ -7,7 +7,7 @@ use super::{
     Finding, GatewayResult, HostResult, InfinibandDirection, InfinibandLinkResult, Interval, IpRouterResult,
     IscsiSessionResult, LabInfo, LinkDirection, LinkResult, LoopPortResult, LoopResult, LostRequest, MetadataResult,
     PathResult, PortResult, PrecisionResult, RaidResult, Remedy, Replications, Results, SrpChannelResult, SsdResult,
-    StorageResult, StreamHostResult, StreamResult, SubnetResult, SwitchResult, TraceResult, Victim,
+    StorageResult, StreamHostResult, StreamResult, SubnetResult, SwitchResult, TraceResult, Victim, drops,
 };
 use sanloom_fc::config::{Link, Node};
 use sanloom_fc::san::Lab;
@@ -178,18 +178,23 @@ fn searched() -> Value {
 }
 
 /// Example results with every field present: one element in each list except histograms and
-/// series, and the key [`ANY`] in each map.
+/// series, all reasons for [`drops`], and the key [`ANY`] in each other map.
 pub fn example() -> Results {
     let some = || Some(String::new());
     let any = || BTreeMap::from([(ANY.to_owned(), 0)]);
-    let direction =
-        || LinkDirection { frames_lost: any(), channels: vec![ChannelResult::default()], ..LinkDirection::default() };
+    let reasons = |all: &[&str]| all.iter().map(|reason| ((*reason).to_owned(), 0)).collect();
+    let direction = || LinkDirection {
+        frames_lost: reasons(&drops::FRAMES),
+        channels: vec![ChannelResult::default()],
+        ..LinkDirection::default()
+    };
     let ethernet_direction = || EthernetDirection {
-        drops: any(),
+        drops: reasons(&drops::ETHERNET),
         paused_s: BTreeMap::from([(ANY.to_owned(), 0.0)]),
         ..EthernetDirection::default()
     };
-    let infiniband_direction = || InfinibandDirection { drops: any(), ..InfinibandDirection::default() };
+    let infiniband_direction =
+        || InfinibandDirection { drops: reasons(&drops::INFINIBAND), ..InfinibandDirection::default() };
     Results {
         lab: LabInfo {
             command: some(),
@@ -249,7 +254,7 @@ pub fn example() -> Results {
         srp_channels: vec![SrpChannelResult::default()],
         loops: vec![LoopResult { ports: vec![LoopPortResult::default()], ..LoopResult::default() }],
         switches: vec![SwitchResult { logins_rejected: any(), discards: any(), ..SwitchResult::default() }],
-        drops: any(),
+        drops: reasons(&drops::FRAMES),
         faults: vec![FaultEvent { until_s: Some(0.0), link: some(), node: some(), ..FaultEvent::default() }],
         events: vec![Event { subject: some(), ..Event::default() }],
         findings: vec![Finding {

@@ -2,8 +2,9 @@
 
 use sanloom_api::results::{
     EthernetDirection, EthernetLinkResult, EthernetSwitchResult, ExpectationResult, HostResult, IoStats,
-    IscsiSessionResult, LinkDirection, LinkResult, Metrics, Results, SubnetResult, SwitchResult, is_metric_path,
+    IscsiSessionResult, LinkDirection, LinkResult, Metrics, Results, SubnetResult, SwitchResult, is_metric_path, stray,
 };
+use std::collections::BTreeMap;
 
 fn host(name: &str, throughput_bytes_per_s: f64) -> HostResult {
     HostResult {
@@ -40,6 +41,26 @@ fn an_element_of_a_list_is_found_by_its_name() {
     assert_eq!(results.metric("totals.ios_failed"), Some(3.0));
     assert_eq!(results.metric("drops.crc_error"), Some(7.0));
     assert_eq!(results.metric("links.isl1.backward.utilisation"), Some(0.75));
+}
+
+#[test]
+fn a_reason_for_drops_that_did_not_occur_is_zero() {
+    let mut results = results();
+    let direction = EthernetDirection { drops: BTreeMap::from([("fcs".into(), 4)]), ..EthernetDirection::default() };
+    let link = |name: &str, forward| EthernetLinkResult { name: name.into(), forward, ..EthernetLinkResult::default() };
+    results.ethernet_links = vec![link("a", direction), link("b", EthernetDirection::default())];
+    assert_eq!(results.metric("drops.hold_time"), Some(0.0));
+    assert_eq!(results.metric("ethernet_links.a.forward.drops.fcs"), Some(4.0));
+    assert_eq!(results.metric("ethernet_links.a.forward.drops.headroom"), Some(0.0));
+    assert_eq!(results.metric("ethernet_links.b.backward.drops.fcs"), Some(0.0));
+    assert_eq!(results.metric("mean(ethernet_links.*.*.drops.fcs)"), Some(1.0));
+    assert_eq!(results.metric("ethernet_links.z.forward.drops.fcs"), None, "there is no such link");
+    assert_eq!(results.metric("links.isl1.forward.frames_lost.hold_time"), Some(0.0));
+    assert_eq!(results.metric("drops.rust"), None, "that is no reason");
+    assert!(stray("drops.rust", None).is_some() && stray("drops.hold_time", None).is_none());
+    results.totals.io = IoStats { ios_offered: 4, ios_completed: 4, ..IoStats::default() };
+    let verdict = ExpectationResult::check(&Metrics::new(&results), "drops.hold_time", None, Some(0.0));
+    assert!(verdict.ok, "{verdict:?}");
 }
 
 #[test]

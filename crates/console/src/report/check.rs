@@ -1,7 +1,7 @@
 //! The outcome of a check as JSON, for `sanloom check --json` and for Python.
 
 use sanloom_fc::san::Lab;
-use sanloom_lab::topology::{Durability, IslGroup, Paths, Report};
+use sanloom_lab::topology::{Durability, IslGroup, Paths, Report, SessionPaths};
 use sanloom_lab::{Diagnostic, Diagnostics, LoadedLab, Severity};
 use serde_json::{Value, json};
 
@@ -49,6 +49,12 @@ pub fn topology_json(lab: &Lab, report: &Report) -> Value {
         "luns": report.luns,
         "links": report.links,
         "isls": report.isls,
+        "ethernet_switches": report.ethernet_switches,
+        "ethernet_links": report.ethernet_links,
+        "infiniband_switches": report.infiniband_switches,
+        "infiniband_links": report.infiniband_links,
+        "iscsi": report.iscsi.iter().map(sessions).collect::<Vec<_>>(),
+        "srp": report.srp.iter().map(sessions).collect::<Vec<_>>(),
         "isolated": report.isolated,
         "down_at_start": report.dark,
         "zones": report.zones,
@@ -92,6 +98,17 @@ fn isl_group(group: &IslGroup) -> Value {
         "bytes_per_s": group.bytes_per_s,
         "behind_bytes_per_s": group.behind_bytes_per_s,
         "oversubscription": group.oversubscription,
+    })
+}
+
+/// Sessions of iSCSI or channels of SRP.
+fn sessions(row: &SessionPaths) -> Value {
+    json!({
+        "hosts": row.host_names,
+        "storage": row.storage_names,
+        "pairs": row.pairs,
+        "sessions": row.sessions,
+        "interfaces": row.interfaces,
     })
 }
 

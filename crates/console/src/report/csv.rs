@@ -33,7 +33,7 @@ pub fn write_csv(out: &mut dyn Write, results: &Results) -> io::Result<()> {
 }
 
 /// Writes the time series as JSON Lines:
-/// `{"at_s":0.1,"total":{…},"hosts":{"server1":{…}},"links":{…},"storage":{…}}`.
+/// `{"at_s":0.1,"total":{…},"hosts":{"server1":{…}},"links":{…},"plane_links":{…},"storage":{…}}`.
 ///
 /// # Errors
 /// Errors of the writer.

@@ -308,6 +308,12 @@ impl Default for SrpTarget {
 }
 
 impl Infiniband {
+    /// Share of the time, in percent, for which the blocks of one end keep the line busy with packets
+    /// of the MTU.
+    pub fn busy_percent(&self, link: &InfinibandLink, side: usize, blocks: u16) -> u64 {
+        link.busy_percent(self.subnet.mtu, self.hold(link, side), blocks)
+    }
+
     /// Blocks that one end of a link needs to keep the line busy with packets of the MTU. A switch
     /// holds a packet until its last byte has left.
     pub fn blocks_needed(&self, link: &InfinibandLink, side: usize) -> u64 {
@@ -346,14 +352,43 @@ impl InfinibandLink {
     /// packet has left. A packet occupies whole blocks. Some more are for acknowledgements and
     /// responses between them.
     pub fn blocks_needed(&self, mtu: u16, held: PacketHold) -> u64 {
+        let cycle = self.cycle(mtu, held);
+        let packets = cycle.loop_units.div_ceil(cycle.packet_units) as u64;
+        (packets + 1) * cycle.packet_blocks + SMALL_BLOCKS
+    }
+
+    /// Share of the time, in percent, for which one lane keeps the line busy if one end has these
+    /// blocks: each whole packet that has a place is sent once in a round trip and its own time.
+    pub fn busy_percent(&self, mtu: u16, held: PacketHold, blocks: u16) -> u64 {
+        let cycle = self.cycle(mtu, held);
+        let packets = u64::from(blocks) / cycle.packet_blocks;
+        let busy = u128::from(packets) * cycle.packet_units;
+        (100 * busy / (cycle.packet_units + cycle.loop_units)).min(100) as u64
+    }
+
+    fn cycle(&self, mtu: u16, held: PacketHold) -> Cycle {
         let bytes = mtu as u64 + PACKET_OVERHEAD_BYTES;
         let (numerator, denominator) = self.rate.ps_per_byte();
         let on_line = (bytes + DELIMITER_BYTES) as u128 * numerator as u128;
         let stored = if held.whole { on_line } else { 0 };
         let loop_ps = 2 * u128::from(self.propagation.0) + u128::from(held.latency.0);
-        let packets = (loop_ps * denominator as u128 + stored).div_ceil(on_line) as u64;
-        (packets + 1) * bytes.div_ceil(BLOCK_BYTES) + SMALL_BLOCKS
+        Cycle {
+            packet_units: on_line,
+            loop_units: loop_ps * denominator as u128 + stored,
+            packet_blocks: bytes.div_ceil(BLOCK_BYTES),
+        }
     }
+}
+
+/// Times after which the credit of a packet returns, in fractions of a picosecond that the rate of
+/// the line defines.
+struct Cycle {
+    /// Time of one packet on the line.
+    packet_units: u128,
+    /// Round trip of the cable, and the time for which the end holds a packet after its arrival.
+    loop_units: u128,
+    /// Blocks of one packet.
+    packet_blocks: u64,
 }
 
 #[cfg(test)]

@@ -94,3 +94,21 @@ fn conservation(world: &World) -> Conservation {
         commands_in_flight: world.hosts.requests_in_flight(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::net::{Loss, ethernet, infiniband};
+    use sanloom_api::results::drops;
+
+    #[test]
+    fn every_reason_for_a_loss_is_known_to_expectations() {
+        assert_eq!(Loss::ALL.map(Loss::name), drops::FRAMES);
+        use ethernet::PacketLoss::*;
+        let all = [Congestion, Headroom, Fcs, FrameLoss, LinkDown, Vlan, TooLong, NoPath];
+        assert_eq!(all.map(ethernet::PacketLoss::name), drops::ETHERNET);
+        use infiniband::PacketLoss as P;
+        let all =
+            [P::Lifetime, P::Stalled, P::Crc, P::PacketLoss, P::LinkDown, P::NoPath, P::NoLane, P::ManagementFull];
+        assert_eq!(all.map(P::name), drops::INFINIBAND);
+    }
+}

@@ -264,3 +264,55 @@ for = "60ms"
         assert!(of_storm.detail.contains("fault \"h1:eth0 pauses all priorities"), "{of_storm:?}");
     }
 }
+
+/// A storm at one host of a leaf and spine fabric. Without it, all ports are nearly full, so while it
+/// lasts, each is busy for about half of the time.
+#[test]
+fn no_port_is_blamed_for_the_pauses_of_a_storm_elsewhere() {
+    let text = r#"
+[run]
+duration = "300ms"
+warmup = "50ms"
+[ethernet_switch."{leaf,spine}{1..2}"]
+pfc = 3
+memory = "2MiB"
+[host."h{1..4}"]
+iscsi = { priority = 3 }
+[storage."d{1..4}"]
+rate = "200k/s"
+iscsi = {}
+[[link]]
+from = "{h,d}{1..4}"
+to = "leaf{1..2}"
+rate = "10GbE"
+mtu = 9000
+[[isl]]
+from = "leaf{1..2}"
+to = "spine1"
+rate = "10GbE"
+[[isl]]
+from = "leaf{1..2}"
+to = "spine2"
+rate = "10GbE"
+[workload.w]
+hosts = "h{1..4}"
+targets = "d{1..4}"
+depth = 16
+size = "64KiB"
+"#;
+    let storm = r#"
+[[fault]]
+at = "100ms"
+kind = "pause-storm"
+port = "h1:eth0"
+priorities = 3
+for = "100ms"
+"#;
+    assert!(spreading(&labs::run(&labs::lab(text))).is_empty());
+    let results = labs::run(&labs::lab(&format!("{text}{storm}")));
+    let found = spreading(&results);
+    let [finding] = &found[..] else { panic!("{:#?}", results.findings) };
+    assert_eq!(finding.culprit.as_deref(), Some("h1:eth0"), "{finding:?}");
+    assert!(finding.detail.contains("because of the fault"), "{finding:?}");
+    assert!(finding.victims.iter().any(|victim| victim.name == "h3:eth0"), "{finding:?}");
+}

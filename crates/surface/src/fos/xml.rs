@@ -65,6 +65,9 @@ pub fn read(body: &str) -> Result<Vec<Element>, String> {
                     return Err(format!("the body has more than {MAX_ELEMENTS} elements"));
                 }
                 let name = start.local_name();
+                if !is_name(name.as_ref()) {
+                    return Err(format!("the body has an element without a valid name, at byte {at}"));
+                }
                 open.push((Element::container(name.as_ref(), Vec::new()), String::new()));
             }
             Event::End(_) => {
@@ -100,6 +103,13 @@ pub fn read(body: &str) -> Result<Vec<Element>, String> {
         (Some(_), true) => Err("the body has text outside of elements".to_owned()),
         _ => Err("the body ends within an element".to_owned()),
     }
+}
+
+/// Returns whether a text is the name of an element (Extensible Markup Language 1.0, section 2.3),
+/// without the rare characters that are neither letters nor digits.
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 fn push(open: &mut [(Element, String)], text: &str) {

@@ -10,7 +10,8 @@ const ROWS: usize = 1_000;
 
 /// All tables of this module; empty without other fabrics than Fibre Channel.
 pub fn tables(results: &Results) -> String {
-    [ethernet(results), iscsi(results), fcip(results), infiniband(results), routers(results)].concat()
+    [ethernet(results), switches(results), iscsi(results), fcip(results), infiniband(results), routers(results)]
+        .concat()
 }
 
 /// Directions of Ethernet links; empty without Ethernet.
@@ -119,6 +120,34 @@ fn routers(results: &Results) -> String {
         ]);
     }
     format!("<h3>Routers of IP</h3>\n{}", table.html())
+}
+
+/// Switches of Ethernet with their memory; empty without one.
+fn switches(results: &Results) -> String {
+    if results.ethernet_switches.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new("ethernet-switches")
+        .text("Ethernet switch")
+        .number("Memory, bytes")
+        .number("Most used")
+        .number("Pauses")
+        .number("Marked")
+        .number("Dropped")
+        .number("Headroom drops")
+        .cap(ROWS, ALL_IN_JSON);
+    for switch in &results.ethernet_switches {
+        table.row(vec![
+            Cell::text(&switch.name),
+            Cell::count(switch.memory_bytes),
+            Cell::count(switch.memory_max_bytes),
+            Cell::count(switch.pauses),
+            Cell::count(switch.marked_frames),
+            Cell::bad_count(switch.frames_dropped),
+            Cell::bad_count(switch.headroom_drops),
+        ]);
+    }
+    format!("<h3>Switches of Ethernet</h3>\n{}", table.html())
 }
 
 /// Sessions of iSCSI with the counters of their TCP, first those that repaired the most; empty

@@ -1,7 +1,7 @@
 //! Atomic writing of files.
 
 use crate::report::fixture;
-use sanloom_api::results::Results;
+use sanloom_api::results::{PlaneLinkSeries, Results};
 use sanloom_console::report::{csv, file, folder, json};
 use std::fs;
 use std::io;
@@ -120,7 +120,10 @@ fn csv_has_a_column_for_each_quantity_and_a_row_for_each_step() {
 
 #[test]
 fn json_lines_have_an_object_for_each_step() {
-    let results = fixture::core_edge();
+    let mut results = fixture::core_edge();
+    let utilisation = vec![0.25; fixture::STEPS];
+    let of_plane = PlaneLinkSeries { name: "lan1.forward".into(), utilisation, ..PlaneLinkSeries::default() };
+    results.series.plane_links.push(of_plane);
     let mut out = Vec::new();
     csv::write_json_lines(&mut out, &results).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -133,6 +136,10 @@ fn json_lines_have_an_object_for_each_step() {
     assert_eq!(lines[100]["at_s"], 1.0);
     assert!(lines[100]["links"]["isl1.forward"]["utilisation"].is_number());
     assert!(lines[100]["total"]["frames_dropped"].is_u64());
+    assert_eq!(lines[100]["plane_links"]["lan1.forward"]["utilisation"], 0.25);
+    let mut out = Vec::new();
+    csv::write_csv(&mut out, &results).unwrap();
+    assert!(String::from_utf8(out).unwrap().lines().next().unwrap().contains(",plane_links.lan1.forward.utilisation"));
 }
 
 #[test]

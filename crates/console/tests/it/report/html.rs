@@ -1,7 +1,9 @@
 //! The HTML pages: self-contained, complete, well formed, and safe against hostile names.
 
 use crate::report::fixture;
-use sanloom_api::results::{FcipLinkResult, IpRouterResult, IscsiSessionResult, Results, Setting, SweepRow, WhatIfRow};
+use sanloom_api::results::{
+    EthernetSwitchResult, FcipLinkResult, IpRouterResult, IscsiSessionResult, Results, Setting, SweepRow, WhatIfRow,
+};
 use sanloom_console::report::figure9::{self, Curve, Panel, PaperPoint};
 use sanloom_console::report::html::{ComparedRow, compare, report, sweep, whatif};
 use sanloom_console::report::terminal;
@@ -143,7 +145,7 @@ fn first_row<'p>(page: &'p str, table: &str) -> (&'p str, Vec<&'p str>) {
 }
 
 #[test]
-fn sessions_of_iscsi_and_fcip_links_have_tables_with_the_counters_of_their_tcp() {
+fn switches_of_ethernet_sessions_of_iscsi_and_fcip_links_have_tables() {
     let mut results = fixture::core_edge();
     let page = report(&results, None, &[]);
     assert!(!page.contains("Sessions of iSCSI") && !page.contains("FCIP links"));
@@ -162,6 +164,16 @@ fn sessions_of_iscsi_and_fcip_links_have_tables_with_the_counters_of_their_tcp()
         ..IscsiSessionResult::default()
     };
     results.iscsi_sessions = vec![session("server1 eth0>array1:portal0", 0), session("<server2>", 1_234)];
+    results.ethernet_switches = vec![EthernetSwitchResult {
+        name: "tor".to_owned(),
+        memory_bytes: 16_000_000,
+        memory_max_bytes: 1_500_000,
+        memory_held_bytes: 0,
+        pauses: 5,
+        marked_frames: 6,
+        frames_dropped: 7,
+        headroom_drops: 0,
+    }];
     results.fcip_links = vec![FcipLinkResult {
         name: "wan".to_owned(),
         state: "down".to_owned(),
@@ -180,6 +192,8 @@ fn sessions_of_iscsi_and_fcip_links_have_tables_with_the_counters_of_their_tcp()
     let counts = ["up", "1", "12,000", "34", "56", "1,234", "2", "3", "65,536", "131,072"];
     assert_eq!(shown, [&["&lt;server2&gt;"][..], &counts].concat(), "{html}");
     assert!(html.contains("class=\"n bad\" data-v=\"1234\""), "{html}");
+    let (html, shown) = first_row(&page, "ethernet-switches");
+    assert_eq!(shown, ["tor", "16,000,000", "1,500,000", "5", "6", "7", "0"], "{html}");
     let (html, shown) = first_row(&page, "fcip");
     assert_eq!(shown, ["wan", "down", "4", "5,000", "0", "6", "7", "10.0 ms", "80,000", "90,000"], "{html}");
 }

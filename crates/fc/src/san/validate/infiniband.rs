@@ -9,6 +9,7 @@ use crate::config::{
 };
 use crate::san::infiniband::infiniband_groups;
 use crate::san::{Lab, Place, ProblemKind, Section, SubnetGraph, SubnetRoutes};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of interfaces, because the subnet has 49,151 unicast LIDs (IBA volume 1, 4.1.3),
@@ -323,23 +324,22 @@ fn credits(lab: &Lab, problems: &mut Problems) {
     let mtu = lab.infiniband.subnet.mtu;
     let mut reported = 0;
     for (number, link) in lab.infiniband.links.iter().enumerate() {
+        let blocks = [0, 1].map(|side| lab.infiniband_blocks(link, side));
+        let share = |side: usize, blocks: u16| lab.infiniband.busy_percent(link, side, blocks);
         let needed = [0, 1].map(|side| lab.infiniband.blocks_needed(link, side));
-        let is_short = |side: &usize| u64::from(lab.infiniband_blocks(link, *side)) < needed[*side];
-        // The end at which the smaller share of the packets has a place.
-        let share = |side: &usize| u64::from(lab.infiniband_blocks(link, *side)) * 1_000_000 / needed[*side].max(1);
-        let Some(side) = [0, 1].into_iter().filter(is_short).min_by_key(share) else { continue };
-        let (needed, held) = (needed[side], lab.infiniband.hold(link, side));
+        // The end whose blocks keep the line busy for a smaller share of the time.
+        let order = |side: &usize| (share(*side, blocks[*side]), Reverse(needed[*side]));
+        let Some(side) = [0, 1].into_iter().min_by_key(order) else { continue };
+        let reached = share(side, blocks[side]);
+        if reached >= 100 {
+            continue;
+        }
         reported += 1;
         if reported > MAX_FEW_CREDITS {
             return;
         }
-        let blocks = u64::from(lab.infiniband_blocks(link, side));
+        let (needed, held) = (needed[side], lab.infiniband.hold(link, side));
         let metres = link.propagation.0 / 5_000;
-        // Blocks of whole packets in each round trip, with the time of one packet.
-        let packet = (u64::from(mtu) + PACKET_OVERHEAD_BYTES).div_ceil(BLOCK_BYTES);
-        let packets = blocks / packet;
-        let whole = needed.div_ceil(packet).max(1);
-        let share = (100 * packets / whole).min(100);
         let at_switch = match held {
             PacketHold { latency: Picos::ZERO, whole: false } => String::new(),
             PacketHold { latency, whole: false } => format!(", which the switch holds for {latency},"),
@@ -347,19 +347,26 @@ fn credits(lab: &Lab, problems: &mut Problems) {
                 format!(", which the switch stores whole and holds for {latency},")
             }
         };
-        let remedy = match needed <= u64::from(MAX_BLOCKS) {
-            true => format!("give the link `blocks = {needed}`, unless this is intended"),
-            false => format!(
-                "a lane has at most {MAX_BLOCKS} blocks: make the link shorter or slower, or use more lanes and service \
-                 levels"
-            ),
+        let otherwise = "make the link shorter or slower, or use more lanes and service levels";
+        let remedy = if needed <= u64::from(MAX_BLOCKS) {
+            format!("give the link `blocks = {needed}`, unless this is intended")
+        } else if blocks[side] < MAX_BLOCKS {
+            let most = [0, 1].map(|side| share(side, MAX_BLOCKS));
+            format!(
+                "give the link `blocks = {MAX_BLOCKS}`, the most that a lane has, which reaches about {} %; for more, \
+                 {otherwise}",
+                most[0].min(most[1])
+            )
+        } else {
+            format!("a lane has at most {MAX_BLOCKS} blocks: {otherwise}")
         };
         problems.add(
             ProblemKind::FewCredits,
             link_place(number).key("length"),
             format!(
-                "{blocks} blocks of 64 bytes at `{}` cannot keep the link `{}` busy: {} over {metres} m with packets \
-                 of {mtu} bytes{at_switch} needs {needed}, so one lane reaches about {share} % of the line",
+                "{} blocks of 64 bytes at `{}` cannot keep the link `{}` busy: {} over {metres} m with packets \
+                 of {mtu} bytes{at_switch} needs {needed}, so one lane reaches about {reached} % of the line",
+                blocks[side],
                 lab.infiniband_node_name(link.ends[side].node),
                 link.name,
                 link.rate,

@@ -123,7 +123,9 @@ fn check_workload(lab: &Lab, access: &Access<'_>, workload: &Workload, place: Pl
         }
     }
     let name = &workload.name;
-    for (obstacle, hosts) in obstacles.into_iter().take(MAX_NAMED) {
+    for (obstacle, mut hosts) in obstacles.into_iter().take(MAX_NAMED) {
+        // Once for each target.
+        hosts.dedup();
         let (reason, remedy) = obstacle.describe(lab, &hosts);
         problems.add(ProblemKind::Unreachable, place, format!("workload `{name}`: {reason}"), remedy);
     }

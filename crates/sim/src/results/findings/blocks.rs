@@ -151,12 +151,12 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
                 percent(way.credit_wait_fraction),
                 percent(way.utilisation)
             ),
-            // `check` gives the same advice if no receiver has as many blocks.
-            remedy: match needed > MOST_BLOCKS {
+            // `check` gives the same advice if a receiver has all blocks of a lane.
+            remedy: match way.blocks >= MOST_BLOCKS {
                 true => format!("A lane has at most {MOST_BLOCKS} blocks: make the link shorter or slower"),
                 false => String::new(),
             },
-            candidates: more_blocks(config, needed),
+            candidates: more_blocks(config, way.blocks, needed.min(MOST_BLOCKS)),
             measure: Measure::Total,
             culprit: Some(link.name.clone()),
             ..Finding::default()
@@ -168,13 +168,13 @@ pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
 /// Most blocks that the lab accepts for a lane.
 const MOST_BLOCKS: u64 = MAX_BLOCKS as u64;
 
-/// Returns the change that gives both ends of a link the blocks that it needs.
-fn more_blocks(link: &InfinibandLink, needed: u64) -> Vec<Candidate> {
+/// Returns the change that gives both ends of a link these blocks, unless it has them.
+fn more_blocks(link: &InfinibandLink, now: u64, blocks: u64) -> Vec<Candidate> {
     let is_isl = link.ends.iter().all(|end| matches!(end.node, InfinibandNode::Switch(_)));
     let key = format!("{}.{}.blocks", if is_isl { "isl" } else { "link" }, link.name);
     let candidate =
-        || Candidate { what: format!("{needed} blocks for {}", link.name), set: vec![(key, needed.to_string())] };
-    (needed <= MOST_BLOCKS).then(candidate).into_iter().collect()
+        || Candidate { what: format!("{blocks} blocks for {}", link.name), set: vec![(key, blocks.to_string())] };
+    (now < blocks).then(candidate).into_iter().collect()
 }
 
 /// Returns whether missing blocks of a link that needs this many explain its waits for credit. The

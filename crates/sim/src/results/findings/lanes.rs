@@ -137,8 +137,8 @@ fn finding(view: &View<'_>, lines: &Lines<'_>, root: u32, congestion: &Congestio
     };
     let waiting: Vec<String> = congestion.upstream.iter().map(|line| lines.way(*line).from.clone()).collect();
     let worst = congestion.upstream.iter().map(|line| lines.way(*line).credit_wait_fraction).fold(0.0, f64::max);
-    let waits_s = congestion.upstream.iter().map(|line| lines.lines[*line as usize].credit_waits(view.now_ps).1);
-    let credit_wait_s = s_of_ps(waits_s.max().unwrap_or(0));
+    // The waits of the measured time.
+    let credit_wait_s = worst * s_of_ps(view.measured_ps);
     let victims = congestion.victims.iter().map(|line| {
         let way = lines.way(*line);
         Victim {

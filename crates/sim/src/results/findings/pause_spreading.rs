@@ -34,6 +34,8 @@ const USUAL_MEMORY: u64 = 16 << 20;
 struct Lines<'v> {
     lines: &'v [Line],
     results: &'v Results,
+    /// Lines that a pause storm pauses, and those whose frames wait behind them.
+    stormy: BTreeSet<usize>,
 }
 
 /// Congestion of one port.
@@ -46,6 +48,34 @@ struct Congestion {
 }
 
 impl<'v> Lines<'v> {
+    fn new(view: &'v View<'_>, results: &'v Results) -> Lines<'v> {
+        let mut lines = Lines { lines: view.world.net.ethernet.lines(), results, stormy: BTreeSet::new() };
+        let paused: Vec<usize> = (0..lines.lines.len()).filter(|line| lines.is_paused(*line)).collect();
+        lines.stormy = paused.iter().copied().filter(|line| storm(view, *line).is_some()).collect();
+        if lines.stormy.is_empty() {
+            return lines;
+        }
+        let onward: Vec<(usize, Vec<usize>)> = paused
+            .iter()
+            .map(|line| (*line, lines.onward(*line).into_iter().map(|(next, _)| next).collect()))
+            .collect();
+        loop {
+            let waits = |(line, onward): &&(usize, Vec<usize>)| {
+                !lines.stormy.contains(line) && onward.iter().any(|next| lines.is_storm_of(*next, *line))
+            };
+            let more: Vec<usize> = onward.iter().filter(waits).map(|(line, _)| *line).collect();
+            if more.is_empty() {
+                return lines;
+            }
+            lines.stormy.extend(more);
+        }
+    }
+
+    /// Returns whether the storm behind a line explains most of the pauses of one that leads to it.
+    fn is_storm_of(&self, next: usize, line: usize) -> bool {
+        self.stormy.contains(&next) && 2.0 * self.way(next).paused_fraction >= self.way(line).paused_fraction
+    }
+
     fn way(&self, line: usize) -> &'v EthernetDirection {
         let link = &self.results.ethernet_links[line / 2];
         if line.is_multiple_of(2) { &link.forward } else { &link.backward }
@@ -67,7 +97,8 @@ impl<'v> Lines<'v> {
     }
 
     /// Follows the pauses from a paused line to the port that causes them: the one that holds most
-    /// of the frames of the line, and so on while that port is paused itself. It must be paused by
+    /// of the frames of the line, and so on while that port is paused itself; a pause storm comes
+    /// before ports that are merely busy. The port must be paused by
     /// the interface at its end, or be busy while it is not starved. In a circle of pauses, the
     /// port is beside the circle. Returns its line, and the paused lines on the way.
     fn cause(&self, start: usize, is_dead: bool) -> Option<(usize, Vec<usize>)> {
@@ -83,7 +114,9 @@ impl<'v> Lines<'v> {
                 held = paused.iter().flat_map(|line| self.onward(*line)).collect();
                 held.retain(|(line, _)| !self.is_paused(*line));
             }
-            let Some((next, _)) = held.iter().max_by(|a, b| a.1.behind.cmp(&b.1.behind).then(b.0.cmp(&a.0))) else {
+            let storm = held.iter().find(|(line, _)| self.is_storm_of(*line, at) && !paused.contains(line));
+            let most = || held.iter().max_by(|a, b| a.1.behind.cmp(&b.1.behind).then(b.0.cmp(&a.0)));
+            let Some((next, _)) = storm.or_else(most) else {
                 // The interface at the end pauses its switch.
                 return matches!(self.lines[at].to, Station::Interface(_)).then_some((at, paused));
             };
@@ -110,7 +143,7 @@ impl<'v> Lines<'v> {
 
 /// Ports that hold back frames for others: each with the senders that are paused, and its victims.
 pub(super) fn spreading(view: &View<'_>, results: &Results) -> Vec<Finding> {
-    let lines = Lines { lines: view.world.net.ethernet.lines(), results };
+    let lines = Lines::new(view, results);
     let mut roots: BTreeMap<usize, Congestion> = BTreeMap::new();
     let paused_lines = (0..lines.lines.len()).filter(|line| lines.is_paused(*line));
     // A deadlock has a finding of its own.

@@ -229,6 +229,77 @@ fn the_advised_blocks_fill_a_long_cable_and_fewer_do_not() {
     assert!(advised.findings.iter().all(|finding| !finding.title.contains("too few blocks")));
 }
 
+/// No lane has the blocks for 10 km: those that one may have are tried, and `check` says how far they
+/// reach.
+#[test]
+fn the_most_blocks_of_a_lane_are_advised_for_a_cable_that_needs_more() {
+    let text = lab(1, "4xQDR", 2_048, "", &requests(64, 1.0));
+    let link = "to = \"ib\"\nrate = \"4xQDR\"\nlength = \"10km\"\n";
+    let text = text.replacen("to = \"ib\"\nrate = \"4xQDR\"\n", link, 1);
+    let few = labs::run(&labs::lab(&text));
+    let finding = few.findings.iter().find(|finding| finding.title.contains("too few blocks for its length"));
+    let finding = finding.unwrap_or_else(|| panic!("{:?}", few.findings));
+    assert_eq!(finding.remedy, "", "a remedy without a trial");
+    let [(key, value)] = &finding.candidates[0].set[..] else { panic!("{finding:?}") };
+    assert!(key.ends_with(".blocks") && value == "2048", "{finding:?}");
+    let most = labs::lab_with(&text, "", &[&format!("{key}={value}")]);
+    let results = labs::run(&most);
+    assert!(labs::mb_per_s(&results) > 8.0 * labs::mb_per_s(&few), "{} MB/s", labs::mb_per_s(&results));
+    let finding = results.findings.iter().find(|finding| finding.title.contains("too few blocks for its length"));
+    let finding = finding.unwrap_or_else(|| panic!("{:?}", results.findings));
+    assert!(finding.candidates.is_empty() && finding.remedy.contains("shorter or slower"), "{finding:?}");
+}
+
+/// Round trips with one, two and three packets, at a switch and at an adapter.
+#[test]
+fn blocks_keep_a_line_busy_for_the_share_that_check_states() {
+    let text = |switch: u16, storage: u16| {
+        format!(
+            r#"
+[run]
+duration = "4ms"
+warmup = "1ms"
+[subnet]
+mtu = 4096
+[infiniband_switch.s]
+blocks = {switch}
+[host.a]
+srp = {{ blocks = 2048 }}
+[storage.x]
+rate = "5M/s"
+servers = 64
+srp = {{ blocks = {storage} }}
+[[link]]
+from = "a"
+to = "s"
+rate = "4xNDR"
+[[link]]
+from = "x"
+to = "s"
+rate = "4xEDR"
+[workload.wx]
+hosts = "a"
+targets = "x"
+depth = 64
+size = "64KiB"
+read_share = {}
+"#,
+            if switch == 2_048 { "0" } else { "1" }
+        )
+    };
+    for (switch, storage, stated) in [(128, 2_048, 62), (2_048, 70, 76), (2_048, 137, 100)] {
+        let lab = labs::lab(&text(switch, storage));
+        let link = &lab.infiniband.links[1];
+        let side = usize::from(storage == 2_048);
+        let percent = lab.infiniband.busy_percent(link, side, if side == 1 { switch } else { storage });
+        let results = labs::run(&lab);
+        let busy = &results.infiniband_links[1];
+        let reached = 100.0 * if side == 1 { busy.forward.utilisation } else { busy.backward.utilisation };
+        assert_eq!(percent, stated);
+        assert!((reached - percent as f64).abs() < 2.0, "{switch}, {storage}: {reached}, not {percent}");
+    }
+}
+
 /// Four hosts with deep queues at one line: packets wait for milliseconds. A time-out of 1 ms
 /// repeats them although none is lost.
 #[test]
