@@ -2,7 +2,7 @@
 
 use super::index::{Index, References};
 use sanloom_fc::config::ZoneDefault;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of an input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -82,6 +82,43 @@ pub(super) struct Interface {
     pub stated: Vec<(u32, At)>,
     pub channel: Option<String>,
     pub vsan: Option<u16>,
+    /// Other end that the mode of the configuration is for, with the line of the mode.
+    pub set_far: Option<(FarEnd, At)>,
+    /// The configuration enables the interface.
+    pub is_enabled: bool,
+}
+
+/// Kind of the other end of a link, by the mode of the port (NX-OS).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum FarEnd {
+    /// A switch of the same fabric.
+    Switch,
+    /// A switch that the own one, in NPV mode, is a node of.
+    Core,
+    /// Hosts, storage, or a switch in NPV mode.
+    Devices,
+}
+
+impl FarEnd {
+    /// Reads the mode of a port. `None` for other words and for modes without a link, such as SD.
+    pub fn of_mode(mode: &str) -> Option<FarEnd> {
+        match mode {
+            "E" | "TE" | "B" => Some(FarEnd::Switch),
+            "NP" | "TNP" => Some(FarEnd::Core),
+            "F" | "TF" | "FL" | "TL" => Some(FarEnd::Devices),
+            _ => None,
+        }
+    }
+}
+
+/// State of an interface in a table of interfaces (NX-OS).
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub at: At,
+    pub seen: usize,
+    pub interface: String,
+    /// The other end of an interface that is up. `None` if it is down or of an unknown mode.
+    pub far: Option<FarEnd>,
 }
 
 impl Interface {
@@ -288,6 +325,9 @@ pub(super) struct Facts {
     pub sightings: Vec<Sighting>,
     pub ports: Vec<SwitchPort>,
     pub logins: Vec<Login>,
+    /// Port names of the management interfaces of supervisors (NX-OS).
+    pub supervisors: BTreeSet<u64>,
+    pub states: Vec<State>,
     pub entries: Vec<Entry>,
     pub trunks: Vec<Trunk>,
     /// Trunks of REST documents that do not name their switch, one list for each file.

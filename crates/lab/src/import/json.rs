@@ -48,11 +48,21 @@ impl Value {
     }
 
     /// Returns the elements of an array, or the value itself: some clients write a list of one as a
-    /// plain object.
+    /// plain object. An object without members is an empty list.
     pub fn items(&self) -> Box<dyn Iterator<Item = &Value> + '_> {
         match &self.kind {
             Kind::Array(items) => Box::new(items.iter()),
+            Kind::Object(members) if members.is_empty() => Box::new(std::iter::empty()),
             _ => Box::new(std::iter::once(self)),
+        }
+    }
+
+    /// True for an object or array without any leaf.
+    pub fn is_empty(&self) -> bool {
+        match &self.kind {
+            Kind::Object(members) => members.iter().all(|(_, value)| value.is_empty()),
+            Kind::Array(items) => items.iter().all(Value::is_empty),
+            Kind::Leaf(_) => false,
         }
     }
 

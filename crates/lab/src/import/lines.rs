@@ -449,6 +449,10 @@ fn command(reader: &mut Reader<'_>, command: &str) -> Option<Fate> {
         }
         "defzone" => (Section::DefaultZone, "defzone --show"),
         "show" | "sh" => return Some(nxos::command(reader, &lower)),
+        "exit" | "end" | "logout" if reader.sighting().os == Some(Os::FabricOs) => {
+            reader.section = Section::Ignored("lines behind the end of a session");
+            return Some(Fate::Decoration);
+        }
         _ => {
             if let Some((_, topic)) = USELESS.iter().find(|(name, _)| *name == first) {
                 reader.section = Section::Ignored(topic);

@@ -1,6 +1,6 @@
 //! NX-OS: outputs of `show` commands.
 
-use super::facts::{Entry, Kind, Login, Member, Os, PortRef, Trunk, speed, wwn};
+use super::facts::{Entry, FarEnd, Kind, Login, Member, Os, PortRef, State, Trunk, speed, wwn};
 use super::lines::{Reader, Section};
 use super::nxos_config::{self, Cursor};
 use super::report::Fate;
@@ -115,6 +115,10 @@ pub(super) fn flogi_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let wwnn = rest.first().and_then(|name| wwn(name));
     if wwnn.is_none() && !rest.is_empty() {
         return Fate::bad("has a node name that cannot be read", "correct the line");
+    }
+    if interface.starts_with("sup-fc") {
+        reader.facts.supervisors.insert(wwpn);
+        return Fate::Ignored("login at sup-fc, the management interface of the supervisor and not a port");
     }
     reader.facts.logins.push(Login { at, seen, vsan: Some(vsan), port, wwpn, wwnn });
     Fate::Used
@@ -294,6 +298,11 @@ const OTHERS: [&str; 16] = [
 pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let words = row(text);
     let first = words[0].as_str();
+    let (at, seen) = (reader.at(), reader.seen);
+    // The operating mode is behind the status.
+    let up = words.iter().enumerate().skip(3).find(|(_, word)| *word == "up" || *word == "trunking");
+    let far = up.and_then(|(place, _)| words[place + 1..].iter().find_map(|word| FarEnd::of_mode(word)));
+    let state = State { at, seen, interface: first.to_owned(), far };
     if !nxos_config::is_interface(first) {
         if first == "mgmt0"
             && let Some(address) = words.iter().find(|word| word.contains('.') && word.contains('/'))
@@ -304,13 +313,15 @@ pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
         }
         let lower = first.to_ascii_lowercase();
         let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        if lower.starts_with("fcip") {
+            reader.facts.states.push(state);
+        }
         return match OTHERS.iter().any(|kind| lower.strip_prefix(kind).is_some_and(is_number)) {
             true => Fate::Ignored("interfaces of other kinds"),
             false if words.iter().all(|word| HEADINGS.contains(&word.as_str())) => Fate::Decoration,
             false => Fate::Unknown,
         };
     }
-    let at = reader.at();
     // The operating speed is a plain number behind the status, and the channel follows it.
     let is_speed = |word: &String| speed(word).is_some() && word.bytes().all(|b| b.is_ascii_digit());
     let place = words.iter().skip(4).position(is_speed).map(|place| place + 4);
@@ -330,9 +341,9 @@ pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     }
     interface.vsan = Some(vsan);
     interface.channel = channel.or(interface.channel.take());
+    reader.facts.states.push(state);
     // The sum of the members of a port-channel is any number.
-    let is_up = words.iter().skip(3).any(|word| word == "up" || word == "trunking");
-    if is_up && gfc.is_none() && first.starts_with("fc") {
+    if up.is_some() && gfc.is_none() && first.starts_with("fc") {
         return Fate::bad("is up at no rate of Fibre Channel", "complete the line");
     }
     Fate::Used

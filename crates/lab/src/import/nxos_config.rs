@@ -1,6 +1,6 @@
 //! NX-OS: the configuration, as `show running-config` prints it and as commands change it.
 
-use super::facts::{Kind, Object, Objects, Os, rate, wwn};
+use super::facts::{FarEnd, Kind, Object, Objects, Os, rate, wwn};
 use super::lines::{Reader, Section};
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
@@ -543,6 +543,18 @@ fn interface(reader: &mut Reader<'_>, list: &str) -> Fate {
     Fate::Used
 }
 
+/// Notes the mode of the present interfaces, and whether they are enabled.
+fn operation(reader: &mut Reader<'_>, words: &[&str]) {
+    let at = reader.at();
+    for name in reader.nx.interfaces.clone() {
+        let interface = reader.sighting().interfaces.entry(name).or_default();
+        match words {
+            [_, _, mode, ..] => interface.set_far = FarEnd::of_mode(mode).map(|far| (far, at)),
+            _ => interface.is_enabled = words[0] == "no",
+        }
+    }
+}
+
 fn interface_line(reader: &mut Reader<'_>, words: &[&str]) -> Fate {
     if let ["ip", "address", address, ..] = words
         && reader.nx.in_management
@@ -553,6 +565,7 @@ fn interface_line(reader: &mut Reader<'_>, words: &[&str]) -> Fate {
     }
     let (mut gfc, mut channel) = (None, None);
     match words {
+        ["switchport", "mode", ..] | ["shutdown"] | ["no", "shutdown"] => operation(reader, words),
         ["switchport", "speed", text, ..] => match rate(text) {
             Ok(rate) => gfc = rate,
             Err(()) => return Fate::bad("is no rate of Fibre Channel", "correct the speed"),

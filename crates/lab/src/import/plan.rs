@@ -8,6 +8,7 @@ use super::{Choices, note};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod chassis;
+mod interfaces;
 mod isls;
 pub(super) mod logical;
 mod trunks;
@@ -140,6 +141,7 @@ pub(super) fn plan(facts: &Facts, choices: &Choices, notes: &mut Vec<Note>) -> P
     isls::build(facts, &mut plan, notes);
     plan.devices = roles::devices(facts, &plan, choices, notes);
     occupied(facts, &plan, notes);
+    interfaces::report(facts, &plan, notes);
     plan
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Reader<'r> {
     pub bases: BTreeMap<usize, Base>,
     /// Switch of the present list of ports.
     home: Option<usize>,
+    /// Lines of resources without elements, such as the zones of a fabric that has none.
+    empty: BTreeSet<u32>,
     /// Fates of values that cannot be used, by line.
     bad: BTreeMap<u32, Vec<Fate>>,
 }
@@ -32,15 +34,15 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
     facts.sightings.push(sighting(At { file, line: 0 }, None, Some(Os::FabricOs)));
     let seen = facts.sightings.len() - 1;
     let (documents, error) = json::read(text);
-    let (switches, bases, bad) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-    let mut reader = Reader { facts, ledger: &mut ledger, file, seen, switches, met: 0, bases, home: None, bad };
+    let (switches, bases, empty, bad) = (Vec::new(), BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+    let mut reader = Reader { facts, ledger: &mut ledger, file, seen, switches, met: 0, bases, home: None, empty, bad };
     // Switches first, because the other resources refer to them.
     for pass in [Pass::Switches, Pass::Others] {
         // A resource before all switches belongs to the first one.
         reader.seen = reader.switches.first().copied().unwrap_or(seen);
         documents.iter().for_each(|document| reader.walk(document, pass, 0));
     }
-    let bad = std::mem::take(&mut reader.bad);
+    let (bad, empty) = (std::mem::take(&mut reader.bad), std::mem::take(&mut reader.empty));
     let mut leaves = Leaves::default();
     documents.iter().for_each(|document| leaves.collect(document));
     for (index, line) in text.lines().enumerate() {
@@ -49,7 +51,7 @@ pub(super) fn read(file: u32, text: &str, mut ledger: Ledger, facts: &mut Facts,
             Fate::bad(error.reason.clone(), "repeat the request, and save the whole answer")
         } else if let Some(fate) = bad.get(&number).and_then(|all| all.first()) {
             fate.clone()
-        } else if leaves.used.contains(&number) {
+        } else if leaves.used.contains(&number) || empty.contains(&number) {
             Fate::Used
         } else if leaves.unused.contains_key(&number) {
             Fate::Ignored(UNUSED)
@@ -143,14 +145,19 @@ impl Reader<'_> {
     }
 
     fn resource(&mut self, name: &str, value: &Value, pass: Pass, depth: u32) {
-        let mut has = |what: &'static str| self.ledger.contains(what);
+        let mut has = |what: &'static str| {
+            self.ledger.contains(what);
+            if value.is_empty() {
+                self.empty.insert(value.line);
+            }
+        };
         match (name, pass) {
             ("fibrechannel-switch", Pass::Switches) => {
                 has("fibrechannel-switch");
                 value.items().for_each(|item| self.switch(item));
             }
             ("fibrechannel-logical-switch", Pass::Others)
-                if value.items().any(|item| item.get("fabric-id").is_some()) =>
+                if value.is_empty() || value.items().any(|item| item.get("fabric-id").is_some()) =>
             {
                 has("fibrechannel-logical-switch");
                 let list = self.facts.logical.last().map_or(0, |row| row.list + 1);

@@ -56,7 +56,7 @@ pub(super) fn devices(facts: &Facts, plan: &Plan, choices: &Choices, notes: &mut
         }
     }
     let areas = areas(facts, plan);
-    for entry in facts.entries.iter().filter(|entry| entry.wwpn != 0) {
+    for entry in facts.entries.iter().filter(|entry| entry.wwpn != 0 && !facts.supervisors.contains(&entry.wwpn)) {
         let (candidates, entries, wwnn) = found.entry(entry.wwpn).or_default();
         *wwnn = wwnn.or(entry.wwnn);
         entries.push(entry);

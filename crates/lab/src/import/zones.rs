@@ -1,16 +1,19 @@
 //! Zones: the databases of all fabrics as one, because a lab has one.
 
-use super::facts::{At, Facts, Kind, Object, Objects, Os, ZoneBase, wwn};
-use super::fos_zones::split_peers;
+use super::facts::{At, Facts, Kind, Object, Objects, Os, wwn};
 use super::nodes::Names;
 use super::note;
 use super::nxos_config::wwn_text;
-use super::plan::Plan;
+use super::plan::{Plan, Switch};
 use super::report::{Note, NoteKind};
 use crate::export::is_name_on_switches;
 use sanloom_fc::config::{ZoneDefault, ZoneMember};
 use sanloom_fc::zoning::{ObjectKind, ZoneLimits};
 use std::collections::{BTreeMap, BTreeSet};
+
+mod collect;
+
+use collect::Fabric;
 
 /// A zone object of the lab.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -81,27 +84,11 @@ impl Zones {
     }
 }
 
-/// The database of one fabric and VSAN.
-#[derive(Clone, Debug, Default)]
-struct Fabric {
-    /// Number of the fabric in the plan, if the database is of a switch that the plan has.
-    number: Option<usize>,
-    vsan: Option<u16>,
-    os: Option<Os>,
-    defined: Objects,
-    active: Objects,
-    enabled: Option<(String, At)>,
-    /// An output that shows no configuration in force.
-    disabled: Option<At>,
-    default: Option<(ZoneDefault, At)>,
-    is_enhanced: bool,
-}
-
 /// Merges all zone databases.
 pub(super) fn merge(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Zones {
-    let fabrics = collect(facts, plan, notes);
+    let fabrics = collect::collect(facts, plan, notes);
     let (zones, taken, names, used) = (Zones::default(), BTreeMap::new(), Names::default(), BTreeSet::new());
-    let mut merger = Merger { facts, plan, notes, zones, taken, names, used };
+    let mut merger = Merger { facts, plan, notes, zones, taken, names, used, made: BTreeMap::new() };
     let nodes = plan.devices.iter().filter_map(|device| device.wwnn);
     let ports: BTreeSet<u64> = plan.devices.iter().map(|device| device.wwpn).collect();
     let node_names: BTreeSet<u64> = nodes.filter(|name| !ports.contains(name)).collect();
@@ -115,167 +102,6 @@ pub(super) fn merge(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Zones 
     let mut zones = merger.zones;
     zones.is_enhanced = fabrics.iter().any(|fabric| fabric.is_enhanced);
     zones
-}
-
-/// Joins the databases of each fabric.
-fn collect(facts: &Facts, plan: &Plan, notes: &mut Vec<Note>) -> Vec<Fabric> {
-    let all: BTreeSet<usize> = plan.switches.iter().map(|switch| switch.fabric).collect();
-    let only = if all.len() == 1 { all.first().copied() } else { None };
-    let key = |base: &ZoneBase| {
-        let fabric = plan.switch(base.seen, base.vsan).map(|switch| plan.switches[switch].fabric).or(only);
-        (fabric.unwrap_or(usize::MAX), base.vsan.unwrap_or(0))
-    };
-    let mut fabrics: BTreeMap<(usize, u16), Fabric> = BTreeMap::new();
-    for base in &facts.zones {
-        let fabric = fabrics.entry(key(base)).or_default();
-        fabric.vsan = base.vsan;
-        fabric.number = Some(key(base).0).filter(|number| *number < plan.switches.len());
-        fabric.os = fabric.os.or(facts.sightings[base.seen].os);
-        fabric.is_enhanced |= base.is_enhanced;
-        if base.is_disabled {
-            fabric.disabled = fabric.disabled.or(Some(base.at));
-        }
-        let smart = base.is_smart;
-        for kind in [Kind::Alias, Kind::Zone, Kind::Config] {
-            let names_of = |name: &str| {
-                let own = base.defined.aliases.get(name).or_else(|| fabric.defined.aliases.get(name));
-                own.map_or(1, |alias| alias.members.len())
-            };
-            let split = |objects: &Objects| {
-                let mut all = objects.of(kind).clone();
-                if kind == Kind::Zone {
-                    all.values_mut().for_each(|zone| split_peers(zone, names_of));
-                }
-                all
-            };
-            let defined = split(&base.defined);
-            let mut active = split(&base.active);
-            if kind == Kind::Zone {
-                active.values_mut().for_each(|zone| expand(zone, &base.active.aliases));
-            }
-            join(facts, fabric.defined.of_mut(kind), &defined, kind, smart, notes);
-            join(facts, fabric.active.of_mut(kind), &active, kind, smart, notes);
-        }
-        match (&fabric.enabled, &base.enabled) {
-            (Some((first, at)), Some((second, other))) if first != second => {
-                let reason = format!("and `{second}` are both in force in one fabric; the first is kept");
-                let remedy = "import outputs of one point in time";
-                note(facts, notes, NoteKind::Conflict, &[*at, *other], first.clone(), reason, remedy);
-            }
-            (None, Some(enabled)) => fabric.enabled = Some(enabled.clone()),
-            _ => {}
-        }
-        fabric.default = fabric.default.or(base.default);
-    }
-    for fabric in fabrics.values() {
-        if let (Some((name, at)), Some(other)) = (&fabric.enabled, fabric.disabled) {
-            let reason = "is in force in one output, and no configuration in another one; it is kept";
-            let remedy = "import outputs of one point in time";
-            note(facts, notes, NoteKind::Conflict, &[*at, other], name.clone(), reason, remedy);
-        }
-    }
-    device_aliases(facts, plan, &mut fabrics, key, notes);
-    fabrics.into_values().collect()
-}
-
-/// Adds the device aliases of each switch to the databases of its fabrics.
-fn device_aliases(
-    facts: &Facts,
-    plan: &Plan,
-    fabrics: &mut BTreeMap<(usize, u16), Fabric>,
-    key: impl Fn(&ZoneBase) -> (usize, u16),
-    notes: &mut Vec<Note>,
-) {
-    // A device alias holds in every VSAN of its chassis, also in one that only has zones.
-    let mut of_bases: BTreeMap<usize, BTreeSet<(usize, u16)>> = BTreeMap::new();
-    for base in &facts.zones {
-        if let Some(chassis) = plan.chassis_of[base.seen] {
-            of_bases.entry(chassis).or_default().insert(key(base));
-        }
-    }
-    let mut own: BTreeMap<(usize, u16), BTreeMap<String, Object>> = BTreeMap::new();
-    for (seen, name, object) in &facts.device_aliases {
-        let chassis = plan.chassis_of[*seen];
-        let switches = plan.switches.iter().filter(|switch| Some(switch.chassis) == chassis);
-        let mut keys: BTreeSet<(usize, u16)> = switches.map(|switch| (switch.fabric, switch.vsan)).collect();
-        keys.extend(chassis.and_then(|chassis| of_bases.get(&chassis)).into_iter().flatten());
-        if keys.is_empty() {
-            keys.extend(fabrics.keys().copied().filter(|(_, vsan)| *vsan > 0));
-        }
-        if keys.is_empty() {
-            keys.insert((usize::MAX, 1));
-        }
-        for key in keys {
-            let map = own.entry(key).or_default();
-            let single = BTreeMap::from([(name.clone(), object.clone())]);
-            join(facts, map, &single, Kind::Alias, None, notes);
-        }
-    }
-    for (key, aliases) in own {
-        let fabric = fabrics.entry(key).or_insert_with(|| Fabric { vsan: Some(key.1), ..Fabric::default() });
-        fabric.os = Some(Os::NxOs);
-        join(facts, &mut fabric.defined.aliases, &aliases, Kind::Alias, None, notes);
-    }
-}
-
-/// Adds objects of another output, and reports those that differ.
-fn join(
-    facts: &Facts,
-    into: &mut BTreeMap<String, Object>,
-    from: &BTreeMap<String, Object>,
-    kind: Kind,
-    smart: Option<bool>,
-    notes: &mut Vec<Note>,
-) {
-    for (name, object) in from {
-        let object = normal(object.clone(), kind, smart);
-        match into.get(name) {
-            None => _ = into.insert(name.clone(), object),
-            Some(first) if same(first, &object) => {}
-            Some(first) => {
-                let reason =
-                    format!("is {} with other members in another output; the first is kept", kind.with_article());
-                let remedy = "import outputs of one point in time";
-                note(facts, notes, NoteKind::Conflict, &[first.at, object.at], name.clone(), reason, remedy);
-            }
-        }
-    }
-}
-
-/// Resolves the notations of peer zones and smart zones, and writes names in lower case.
-fn normal(mut object: Object, kind: Kind, smart: Option<bool>) -> Object {
-    let both = std::mem::take(&mut object.both);
-    if kind != Kind::Zone || object.principals.is_empty() || smart == Some(false) {
-        let principals = std::mem::take(&mut object.principals);
-        object.members.extend(principals.into_iter().chain(both));
-    } else {
-        object.members.extend(both.iter().cloned());
-        object.principals.extend(both);
-    }
-    for list in [&mut object.members, &mut object.principals] {
-        for member in list.iter_mut() {
-            *member = wwn(member).map_or_else(|| member.trim().to_owned(), wwn_text);
-        }
-        let mut seen = BTreeSet::new();
-        list.retain(|member| seen.insert(member.clone()));
-    }
-    object
-}
-
-fn same(a: &Object, b: &Object) -> bool {
-    let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
-    set(&a.members) == set(&b.members) && set(&a.principals) == set(&b.principals)
-}
-
-/// Replaces members of a zone in force that name aliases of the same output.
-fn expand(zone: &mut Object, aliases: &BTreeMap<String, Object>) {
-    for list in [&mut zone.members, &mut zone.principals, &mut zone.both] {
-        let ports = |member: String| match aliases.get(&member) {
-            Some(alias) => alias.both.iter().chain(&alias.members).cloned().collect(),
-            None => vec![member],
-        };
-        *list = std::mem::take(list).into_iter().flat_map(ports).collect();
-    }
 }
 
 /// A zone with its aliases replaced by their members.
@@ -303,6 +129,8 @@ struct Merger<'m> {
     names: Names,
     /// Names of other things that an alias cannot have.
     used: BTreeSet<String>,
+    /// Names in the lab of the objects with a name in the inputs and a name on the switches.
+    made: BTreeMap<(Kind, String, String), Vec<String>>,
 }
 
 impl Merger<'_> {
@@ -320,8 +148,9 @@ impl Merger<'_> {
         let logical = || ids().find(|(switch, _)| Some(switch.fabric) == fabric.number).map(|(_, id)| id);
         let vsan = match fabric.os {
             Some(Os::NxOs) => fabric.vsan.filter(|vsan| shared(*vsan)),
-            _ => logical(),
+            _ => logical().or_else(|| fabric.fid.map(|(fid, _)| fid).filter(|fid| shared(*fid))),
         };
+        self.unknown_fabric(fabric);
         let mut names: BTreeMap<(Kind, String), String> = BTreeMap::new();
         for kind in [Kind::Alias, Kind::Zone, Kind::Config] {
             for (name, object) in defined.of(kind) {
@@ -344,6 +173,22 @@ impl Merger<'_> {
             note(self.facts, self.notes, NoteKind::Unplaced, &[at], name, reason, remedy);
         }
         Some((new?, at))
+    }
+
+    /// Reports zones of a fabric ID that no switch of the lab has.
+    fn unknown_fabric(&mut self, fabric: &Fabric) {
+        let (None, Some((fid, at))) = (fabric.number, fabric.fid) else { return };
+        let has_zones = !fabric.defined.zones.is_empty() || !fabric.active.zones.is_empty();
+        let logical = |switch: &Switch| self.plan.chassis[switch.chassis].logical.map(|logical| logical.fid);
+        let id = |switch: &Switch| logical(switch).or(switch.virtual_fabric.as_ref().map(|(_, id)| *id));
+        let known: BTreeSet<u16> = self.plan.switches.iter().filter_map(id).collect();
+        if !has_zones || known.is_empty() || known.contains(&fid) {
+            return;
+        }
+        let text = format!("zones of FID {fid}");
+        let reason = "have the fabric ID of no switch of the lab, so they are in it without `virtual_fabric`";
+        let remedy = "add the switchshow of that logical switch, or set `virtual_fabric` of the zones by hand";
+        note(self.facts, self.notes, NoteKind::Unplaced, &[at], text, reason, remedy);
     }
 
     /// Replaces device aliases among the members of aliases, because those of a lab have none.
@@ -480,6 +325,14 @@ impl Merger<'_> {
             Kind::Zone => ObjectKind::Zone,
             Kind::Config => ObjectKind::Config,
         };
+        // The same object of another fabric.
+        let key = (kind, name.to_owned(), real.to_owned());
+        for made in self.made.get(&key).into_iter().flatten() {
+            let Some(first) = self.zones.of_mut(kind).get(made) else { continue };
+            if *first == (Output { export_name: first.export_name.clone(), ..output.clone() }) {
+                return made.clone();
+            }
+        }
         let mut wanted = name.to_owned();
         if ZoneLimits::default().check_name(of, name).is_err() {
             let fit = |c: char| if c.is_ascii_alphanumeric() || "$-^_".contains(c) { c } else { '_' };
@@ -489,9 +342,6 @@ impl Merger<'_> {
             }
         }
         if let Some((other, first)) = self.taken.get(&wanted).copied() {
-            if wanted == name && other == kind && self.zones.of_mut(kind).get(&wanted) == Some(&output) {
-                return wanted;
-            }
             let new = self.names.unique(&wanted);
             let reason = format!("is a name that {} has already; it is `{new}` in the lab", other.with_article());
             let remedy = "a lab has one name space for all fabrics";
@@ -515,6 +365,7 @@ impl Merger<'_> {
             note(self.facts, self.notes, NoteKind::Decision, &[at], name, reason, "");
         }
         self.zones.of_mut(kind).insert(wanted.clone(), output);
+        self.made.entry(key).or_default().push(wanted.clone());
         wanted
     }
 

@@ -172,8 +172,8 @@ fn a_queue_depth_of_iscsi_that_makes_commands_wait_is_named() {
     }
 }
 
-/// Another host fills its line to another storage system. Only a full line on the way of the waiting
-/// commands explains why they wait.
+/// Another host fills its line to another storage system. Only a full line on the way of the
+/// waiting commands explains why they wait.
 #[test]
 fn a_full_line_of_others_does_not_hide_a_queue_depth_of_iscsi() {
     let neighbour = |host: &str, storage: &str| {

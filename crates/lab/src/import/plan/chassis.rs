@@ -20,7 +20,9 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
         // Another file may name a switch of that world-wide name.
         let by_wwn = |names: &BTreeMap<u64, &Option<String>>| (*names.get(&tail(wwn?))?).clone();
         let name = sighting.name.clone().or_else(|| by_wwn(&told.listed)).or_else(|| by_wwn(&told.named));
-        if !is_switch && name.as_ref().is_none_or(|name| !index.by_name.contains_key(name)) {
+        let fid = sighting.logical.map(|logical| logical.fid);
+        let is_known = |name: &String| index.by_name.contains_key(&index.key(plan, name, fid));
+        if !is_switch && !name.as_ref().is_some_and(is_known) {
             continue;
         }
         let (name, key) = match name {
@@ -39,16 +41,7 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
                 (name, format!("\0{}", facts.files.get(sighting.at.file as usize).map_or("", String::as_str)))
             }
         };
-        // Logical switches of one chassis may have the same name.
-        let fid = sighting.logical.map(|logical| logical.fid);
-        let other = |chassis: &usize| match (plan.chassis[*chassis].logical, fid) {
-            (Some(own), Some(fid)) => own.fid != fid,
-            _ => false,
-        };
-        let key = match (index.by_name.get(&key).filter(|chassis| other(chassis)), fid) {
-            (Some(_), Some(fid)) => format!("\0{key}\0{fid}"),
-            _ => key,
-        };
+        let key = index.key(plan, &key, fid);
         let chassis = index.find_or_name(plan, &key, &name, wwn);
         plan.chassis_of[seen] = Some(chassis);
         let found = &mut plan.chassis[chassis];
@@ -70,7 +63,8 @@ pub(super) fn build(facts: &Facts, plan: &mut Plan, notes: &mut Vec<Note>) {
             && !sighting.is_gateway
             && let Some(name) = &sighting.name
         {
-            plan.chassis_of[seen] = index.by_name.get(name).copied();
+            let key = index.key(plan, name, sighting.logical.map(|logical| logical.fid));
+            plan.chassis_of[seen] = index.by_name.get(&key).copied();
         }
     }
     for (at, seen, vsan, domain) in &facts.domains {
@@ -170,6 +164,15 @@ struct Index {
 }
 
 impl Index {
+    /// Key of a switch with a name. Logical switches of one chassis may have the same name.
+    fn key(&self, plan: &Plan, name: &str, fid: Option<u16>) -> String {
+        let own = self.by_name.get(name).and_then(|chassis| plan.chassis[*chassis].logical);
+        match (own, fid) {
+            (Some(own), Some(fid)) if own.fid != fid => format!("\0{name}\0{fid}"),
+            _ => name.to_owned(),
+        }
+    }
+
     /// Two switches with different world-wide names are two switches, whatever their names.
     fn find(&mut self, plan: &mut Plan, name: &str, wwn: Option<u64>) -> usize {
         self.find_or_name(plan, name, name, wwn)

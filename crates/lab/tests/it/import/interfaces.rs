@@ -138,9 +138,11 @@ bay3   1  0x150000  52:4a:93:70:00:00:aa:01 52:4a:93:70:00:00:aa:01
 fc2/1  1  0x150100  10:00:00:10:9b:50:01:a5 20:00:00:10:9b:50:01:a5
 ";
     let imported = run(&[("n5k.txt", text.to_owned())]);
-    let notes = bad(&imported);
-    assert_eq!(notes.len(), 1, "{notes:?}");
-    assert_eq!((notes[0].places[0].line, notes[0].places[0].last), (22, 23));
+    let notes: Vec<(&str, u32, u32)> =
+        bad(&imported).iter().map(|note| (&*note.text, note.places[0].line, note.places[0].last)).collect();
+    // No input names the other ends of the port-channels.
+    let expected = [("n5k:san-port-channel11", 14, 14), ("n5k:vfc-po100", 15, 15), ("local 1 garbage", 22, 23)];
+    assert_eq!(notes, expected);
     assert!(names(&imported, 21, NoteKind::Ignored));
     let expected = [("bay3", 4), ("fc2/1", 8)].map(|(name, rate)| (name.to_owned(), format!("{rate}GFC")));
     assert_eq!(rates(&imported), BTreeMap::from(expected), "{}", imported.lab);
@@ -234,4 +236,144 @@ fn the_speed_of_a_port_channel_in_two_files_is_that_of_the_first_and_its_sum_is_
     let names: Vec<&str> = bad(&imported).iter().map(|note| &*note.text).collect();
     assert_eq!(names, ["na:fc1/1", "na:fc1/2"]);
     assert!(imported.lab.contains("rate = \"16GFC\"") && !imported.lab.contains("8GFC"), "{}", imported.lab);
+}
+
+/// Texts and lines of the notes that fail a strict import.
+fn open(files: &[(&str, String)]) -> Vec<(String, Vec<u32>)> {
+    let imported = run(files);
+    let place = |note: &&Note| (note.text.clone(), note.places.iter().map(|place| place.line).collect());
+    bad(&imported).iter().map(place).collect()
+}
+
+fn noted(text: &str, lines: &[u32]) -> (String, Vec<u32>) {
+    (format!("mds1:{text}"), lines.to_vec())
+}
+
+/// The logins of `LOGINS`, in lines 1 to 6, and rows of `show interface brief` from line 9 on.
+fn brief(rows: &str) -> (&'static str, String) {
+    let head = "mds1# show interface brief\nInterface  Vsan   Admin  Admin   Status       SFP    Oper  Oper   Port\n";
+    ("mds1", format!("{LOGINS}{head}{rows}"))
+}
+
+fn topology(switch: &str, row: &str) -> (&'static str, String) {
+    ("topology", format!("{switch}# show topology vsan 10\nFC Topology for VSAN 10 :\n{row}\n"))
+}
+
+#[test]
+fn a_port_of_nx_os_that_is_up_is_reported_if_no_input_names_its_other_end() {
+    let rows = "fc1/1   10  auto  on  up            swl  F   16  --
+fc1/10  10  auto  on  down          swl  --  --  --
+fc1/11  10  E     on  notConnected  swl  --  --  --
+fc1/12  10  E     on  outOfServc    swl  --  --  --
+fc1/13  10  SD    --  up            swl  SD  16  --
+fc1/14  10  E     on  trunking      swl  TE  16  --
+fc1/15  10  auto  on  up            swl  F   16  --
+fc1/16  10  E     off up            swl  E   16  --
+fc1/17  10  NP    on  trunking      swl  TNP 16  --
+fcip1   10  auto  on  trunking      TE   1   GigabitEthernet2/1  --
+fcip2   10  auto  on  down          --   1   GigabitEthernet2/1  --
+";
+    let own = brief(rows);
+    let all = [("fc1/14", 14), ("fc1/16", 16), ("fcip1", 18), ("fc1/17", 17), ("fc1/15", 15)];
+    let all = all.map(|(port, line)| noted(port, &[line]));
+    let mut sorted = all.to_vec();
+    sorted.sort_by_key(|(_, lines)| lines[0]);
+    assert_eq!(open(std::slice::from_ref(&own)), sorted);
+    let imported = run(std::slice::from_ref(&own));
+    let reasons: Vec<&str> = bad(&imported).iter().map(|note| &*note.reason).collect();
+    let expected = [
+        "is an E_Port that is up and names no neighbour",
+        "has devices whose port names no input tells",
+        "is an E_Port that is up and names no neighbour",
+        "is an NP_Port that is up and names no neighbour",
+        "is an E_Port that is up and names no neighbour",
+    ];
+    assert_eq!(reasons, expected);
+    // A link that one of its ends names, and a login in another file.
+    let near = topology("mds1", "fc1/14 0x42(66) fc1/3 192.0.2.9(mds2)");
+    let far = topology("mds3", "fc1/5 0x15(21) fc1/16 192.0.2.8(mds1)");
+    let login = "mds1# show flogi database\nfc1/15 10 0x151500 10:00:00:10:9b:50:01:b5 20:00:00:10:9b:50:01:b5\n";
+    let found = open(&[own.clone(), near, far, ("logins", login.to_owned())]);
+    assert_eq!(found, [noted("fc1/17", &[17]), noted("fcip1", &[18])]);
+    // The only device of the name server without a port may be at the port without a login.
+    let names = "mds1# show fcns database vsan 10\nVSAN 10:\n0x151500 N 10:00:00:10:9b:50:01:b5 scsi-fcp:init\n";
+    let domain = "mds1# show running-config\nfcdomain domain 21 static vsan 10\n";
+    let found = open(&[own, ("names", format!("{domain}{names}"))]);
+    assert!(!found.contains(&all[4]) && found.contains(&all[0]), "{found:?}");
+}
+
+#[test]
+fn a_port_channel_that_no_input_names_is_one_note_with_its_members() {
+    for kind in ["", "san-"] {
+        let rows = format!(
+            "fc1/20  10  E     on  trunking  swl  TE  16  7
+fc1/21  10  E     on  trunking  swl  TE  16  7
+fc1/22  10  auto  on  trunking  swl  TF  16  8
+fc1/23  10  E     on  down      swl  --  --  7
+{kind}port-channel 7  10  on  trunking  TE  32
+{kind}port-channel 8  10  on  trunking  TF  16
+"
+        );
+        let own = brief(&rows);
+        let (links, devices) = (noted(&format!("{kind}port-channel7"), &[9, 10, 13]), format!("{kind}port-channel8"));
+        assert_eq!(open(std::slice::from_ref(&own)), [links.clone(), noted(&devices, &[11, 14])]);
+        let login = format!("{kind}port-channel 8 10 0x150800 10:00:00:10:9b:50:01:b8 20:00:00:10:9b:50:01:b8\n");
+        let login = ("logins", format!("mds1# show flogi database\n{login}"));
+        assert_eq!(open(&[own.clone(), login.clone()]), [links]);
+        for far in [format!("{kind}port-channel 3"), "fc1/3".to_owned()] {
+            let row = format!("{kind}port-channel 7 0x42(66) {far} 192.0.2.9(mds2)");
+            let found = open(&[own.clone(), login.clone(), topology("mds1", &row)]);
+            assert!(found.is_empty(), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_isl_that_only_the_configuration_has_is_reported_if_nothing_shows_its_state() {
+    let config = |settings: &str| {
+        let head = "mds1# show running-config\nswitchname mds1\ninterface fc1/20\n";
+        ("config", format!("{head}{settings}"))
+    };
+    let enabled = config("  switchport mode E\n  no shutdown\n");
+    let logins = ("mds1", LOGINS.to_owned());
+    assert_eq!(open(&[logins.clone(), enabled.clone()]), [noted("fc1/20", &[4])]);
+    let member = config("  switchport mode E\n  channel-group 7 force\n  no shutdown\n");
+    assert_eq!(open(&[logins.clone(), member.clone()]), [noted("port-channel7", &[4])]);
+    // A table of interfaces or the topology tells that the port has no link.
+    let table = |row: &str| brief(row);
+    for other in
+        [table("fc1/20  10  E  on  down  swl  --  --  --\n"), topology("mds1", "fc1/14 0x42(66) fc1/3 192.0.2.9(mds2)")]
+    {
+        let found = open(&[enabled.clone(), logins.clone(), other]);
+        assert!(found.is_empty(), "{found:?}");
+    }
+    let found = open(&[logins.clone(), member, topology("mds1", "port-channel7 0x42(66) fc1/3 192.0.2.9(mds2)")]);
+    assert!(found.is_empty(), "{found:?}");
+    for settings in
+        ["  switchport mode E\n", "  switchport mode E\n  shutdown\n", "  switchport mode F\n  no shutdown\n"]
+    {
+        let found = open(&[logins.clone(), config(settings)]);
+        assert!(found.is_empty(), "{settings}: {found:?}");
+    }
+}
+
+#[test]
+fn the_management_interface_of_a_supervisor_is_no_port_of_a_host() {
+    let login = "sup-fc0  1  0x150f00  10:00:00:05:30:00:00:00 20:00:00:05:30:00:00:00\n";
+    let host = "fc1/17  10  0x151700  10:00:00:10:9b:50:01:b7 20:00:00:10:9b:50:01:b7\n";
+    let names = "mds1# show fcns database vsan 1\nVSAN 1:\n0x150f00 N 10:00:00:05:30:00:00:00 (Cisco) ipfc\n";
+    let imported = run(&[("mds1", format!("{LOGINS}{login}{host}{names}"))]);
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+    assert!(names_topic(&imported, 7, "sup-fc"), "{:?}", imported.account.notes);
+    let lab = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}\n{}", imported.lab)).lab;
+    let switches: Vec<&str> = lab.switches.iter().map(|switch| &*switch.name).collect();
+    let ports: Vec<String> = lab.hosts.iter().flat_map(|host| &host.hbas).map(|hba| hba.wwpn.to_string()).collect();
+    assert!(!ports.contains(&"10:00:00:05:30:00:00:00".to_owned()), "{}", imported.lab);
+    assert!(ports.contains(&"10:00:00:10:9b:50:01:b7".to_owned()), "{}", imported.lab);
+    assert_eq!(switches, ["mds1"], "{}", imported.lab);
+}
+
+fn names_topic(imported: &Imported, line: u32, topic: &str) -> bool {
+    let notes = &imported.account.notes;
+    notes.iter().any(|note| note.kind == NoteKind::Ignored && note.text.contains(topic) && note.places[0].line == line)
 }

@@ -298,3 +298,54 @@ fn the_list_of_logical_switches_of_rest_tells_the_ports_of_each() {
     assert_eq!(fabrics(&load(&imported)), wanted, "{}", imported.lab);
     assert!(with(&imported, "are logical switches of one chassis").is_empty());
 }
+
+/// A session whose zones are at the prompt of `FID`, where no device of the zones is logged in.
+fn zones_at(name: &str, fid: u16) -> (&'static str, String) {
+    let prompt = format!("{name}:FID{fid}:admin>");
+    let zones = "Defined configuration:\n cfg:\tc1\tz1\n zone:\tz1\t10:00:00:10:9b:00:00:77; 50:06:01:60:00:00:00:77\n\
+                 Effective configuration:\n cfg:\tc1\n zone:\tz1\t10:00:00:10:9b:00:00:77\n\t\t50:06:01:60:00:00:00:77\n";
+    ("zones.txt", format!("{prompt} zoneshow\n{zones}"))
+}
+
+#[test]
+fn zones_of_a_switch_that_no_input_shows_have_the_fabric_id_of_their_prompt() {
+    let switches = |fids: &[usize]| -> Vec<(&'static str, String)> {
+        fids.iter().map(|fid| ("switches.txt", director(1)[*fid].switchshow())).collect()
+    };
+    let no_fid = "have the fabric ID of no switch of the lab";
+    // FIDs 10 and 20, or 20 only, whose fabric is then the only one of the lab.
+    for (own, fid, wanted) in [
+        (switches(&[1, 2]), 10, Some(10)),
+        (switches(&[1, 2]), 30, None),
+        (switches(&[2]), 20, Some(20)),
+        (switches(&[2]), 10, None),
+        (switches(&[0]), 10, None),
+    ] {
+        // Before or behind the switches, and at a switch of another name or of the same one.
+        for name in ["other", "dir1_f20"] {
+            let zones = zones_at(name, fid);
+            let files = [vec![zones.clone()], own.clone()].concat();
+            let back = [own.clone(), vec![zones]].concat();
+            for files in [files, back] {
+                let imported = run(&files);
+                let lab = load(&imported);
+                assert!(imported.is_valid, "{:?}", imported.account.notes);
+                assert_eq!(lab.zone_fabrics.get("z1").copied(), wanted, "{name} {fid}\n{}", imported.lab);
+                let notes = with(&imported, no_fid);
+                assert_eq!(notes.len(), usize::from(wanted.is_none()), "{name} {fid}: {notes:?}");
+                assert!(notes.iter().all(|note| note.kind == NoteKind::Unplaced && note.text.contains("FID")));
+                // Each switch and its neighbour.
+                assert_eq!(lab.switches.len(), own.len() * 2, "{}", imported.lab);
+            }
+        }
+    }
+    // Without Virtual Fabrics in any switch, the zones are those of the only fabric.
+    let plain: String = director(1)[0]
+        .switchshow()
+        .lines()
+        .filter(|line| !line.contains("FID"))
+        .map(|line| line.to_owned() + "\n")
+        .collect();
+    let imported = run(&[("switch.txt", plain), zones_at("other", 128)]);
+    assert!(bad(&imported).is_empty(), "{:?}", bad(&imported));
+}

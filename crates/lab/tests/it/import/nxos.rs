@@ -1,6 +1,7 @@
 //! NX-OS: names of neighbours, aliases of aliases, inter-VSAN routing, and settings with a place.
 
 use super::trunks::{run, trunks};
+use sanloom_lab::export::{Dialect, SwitchZones, of_virtual_fabric, on_switches, script};
 use sanloom_lab::import::{Imported, Note, NoteKind};
 use std::collections::BTreeSet;
 
@@ -272,4 +273,82 @@ fn the_speed_of_a_port_channel_is_that_of_its_configuration() {
     let imported = run(&[("a", own)]);
     let isl = imported.lab.split("[[isl]]").nth(1).unwrap_or_else(|| panic!("no link: {}", imported.lab));
     assert!(isl.contains("rate = \"32GFC\""), "{}", imported.lab);
+}
+
+#[test]
+fn a_device_alias_with_another_name_in_the_lab_is_one_alias_of_all_vsans() {
+    let text = "m1# show running-config
+switchname m1
+vsan database
+  vsan 10 name \"A\"
+  vsan 20 name \"B\"
+  vsan 30 name \"C\"
+device-alias database
+  device-alias name 3PAR_0_1_1 pwwn 20:11:00:02:ac:00:aa:bb
+  device-alias name m1 pwwn 21:00:00:24:ff:00:11:02
+  device-alias name ESX01 pwwn 21:00:00:24:ff:00:11:01
+device-alias commit
+zone name Z1 vsan 10
+    member device-alias ESX01
+    member device-alias 3PAR_0_1_1
+zone name m1 vsan 20
+    member device-alias m1
+    member device-alias 3PAR_0_1_1
+zoneset name ZS1 vsan 10
+    member Z1
+zoneset activate name ZS1 vsan 10
+m1# show flogi database
+fc1/1  10  0x1e0000  21:00:00:24:ff:00:11:01 20:00:00:24:ff:00:11:01
+fc1/2  10  0x1e0020  20:11:00:02:ac:00:aa:bb 2f:f7:00:02:ac:00:aa:bb
+fc1/3  20  0x140000  21:00:00:24:ff:00:11:02 20:00:00:24:ff:00:11:02
+fc1/4  30  0x150000  21:00:00:24:ff:00:11:03 20:00:00:24:ff:00:11:03
+";
+    let imported = run(&[("m1", text.to_owned())]);
+    assert!(imported.is_valid && bad(&imported).is_empty(), "{:?}", bad(&imported));
+    let loaded = sanloom_lab::load("lab.toml", &imported.lab, &[]).unwrap_or_else(|e| panic!("{e}\n{}", imported.lab));
+    let aliases = &loaded.lab.zone_database.defined.aliases;
+    assert_eq!(aliases.len(), 3, "{}", imported.lab);
+    // The commands name it as the switches do.
+    let dialect = Dialect::NxOs { vsan: 10, is_enhanced: false };
+    let zones = of_virtual_fabric(&loaded.lab.zone_database, &loaded.lab.zone_fabrics, 10);
+    let zones = on_switches(dialect, &zones, &loaded.export_names).unwrap();
+    let script = script(dialect, &SwitchZones::default(), &zones).unwrap().commands;
+    assert_eq!(script.matches("device-alias name 3PAR_0_1_1 pwwn 20:11:00:02:ac:00:aa:bb").count(), 1, "{script}");
+}
+
+#[test]
+fn a_zone_in_force_is_the_same_by_its_aliases_and_by_its_ports() {
+    let head = "m1# show running-config
+switchname m1
+device-alias database
+  device-alias name H1 pwwn 10:00:00:00:c9:11:11:11
+  device-alias name A1 pwwn 50:06:01:60:3b:a0:11:22
+device-alias commit
+fcalias name FA vsan 100
+    member device-alias A1
+!Active Zone Database Section for vsan 100
+zone name Z1 vsan 100
+    member device-alias H1
+";
+    let tail = "zoneset name ZS vsan 100\n    member Z1\nzoneset activate name ZS vsan 100\n";
+    let show = |port: &str| {
+        format!(
+            "m1# show zoneset active vsan 100\nzoneset name ZS vsan 100\n  zone name Z1 vsan 100\n  \
+             * fcid 0x650000 [pwwn 10:00:00:00:c9:11:11:11] [H1]\n  * fcid 0x650020 [pwwn {port}] [A1]\n"
+        )
+    };
+    for array in ["device-alias A1", "fcalias FA", "pwwn 50:06:01:60:3B:A0:11:22"] {
+        let config = format!("{head}    member {array}\n{tail}");
+        for files in [
+            vec![("m1", config.clone() + &show("50:06:01:60:3b:a0:11:22"))],
+            vec![("active", show("50:06:01:60:3b:a0:11:22")), ("m1", config.clone())],
+        ] {
+            let imported = run(&files);
+            assert!(bad(&imported).is_empty(), "{array}: {:?}", bad(&imported));
+        }
+        // Another port is another zone.
+        let imported = run(&[("m1", config + &show("50:06:01:60:3b:a0:11:23"))]);
+        let conflicts = bad(&imported);
+        assert!(conflicts.iter().any(|note| note.reason.contains("other members in another output")), "{conflicts:?}");
+    }
 }

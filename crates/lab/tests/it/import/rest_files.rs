@@ -108,3 +108,26 @@ fn a_lab_that_does_not_pass_its_check_is_known() {
     let notes = imported.account.notes.iter().filter(|note| note.reason.starts_with("is not valid"));
     assert_eq!(notes.count(), 1);
 }
+
+#[test]
+fn an_answer_without_elements_is_used_input() {
+    let ports = ports(0);
+    let empty = |name: &str, value: &str| format!("{{\"Response\":{{\"{name}\":{value}}}}}");
+    for value in ["{}", "[]", "{\n}", "{\"cfg\":[],\"zone\":[],\"alias\":{}}"] {
+        let mut files = vec![("switch.json", switch(0)), ("ports.json", ports.clone())];
+        let names = ["defined-configuration", "effective-configuration", "fibrechannel-name-server", "fabric-switch"];
+        let names = names.iter().filter(|name| name.ends_with("configuration") || !value.contains("cfg"));
+        files.extend(names.map(|name| (*name, empty(name, value))));
+        let imported = run(&files);
+        let bad: Vec<_> = imported.account.notes.iter().filter(|note| note.kind <= NoteKind::Unplaced).collect();
+        // The only unplaced object is the neighbour of the port, which no input shows.
+        assert!(bad.iter().all(|note| note.places.iter().all(|place| place.file == "ports.json")), "{value}: {bad:?}");
+        for file in &imported.account.files[2..] {
+            assert_eq!((file.used, file.contents.len()), (1, 1), "{value}: {file:?}");
+            assert_eq!(file.used + file.decoration + file.reported, file.lines, "{value}: {file:?}");
+        }
+    }
+    // An object that the importer does not know is none.
+    let imported = run(&[("switch.json", switch(0)), ("other.json", empty("fan", "{}"))]);
+    assert!(imported.account.notes.iter().any(|note| note.reason.starts_with("has no line that the importer can use")));
+}

@@ -328,3 +328,13 @@ fn a_node_that_cannot_have_its_chosen_name_leaves_a_note() {
     let notes = of_kind(&imported, NoteKind::Decision);
     assert!(notes.iter().any(|note| note.text == "esx1" && note.reason.contains("esx1-2")), "{notes:?}");
 }
+
+#[test]
+fn the_end_of_a_session_of_fabric_os_is_no_configuration_of_nx_os() {
+    for end in ["exit", "logout"] {
+        let imported = run(&format!("{BEGIN}sw1:admin> {end}\nConnection to sw1 closed.\n"));
+        let notes: Vec<&Note> = imported.account.notes.iter().filter(|note| note.kind <= NoteKind::Unplaced).collect();
+        assert!(notes.is_empty(), "{notes:?}");
+        assert_eq!(imported.account.files[0].contents, ["switchshow", "cfgshow"], "{end}");
+    }
+}

@@ -175,6 +175,9 @@ interface fc1/1
   switchport speed 16000
 interface fc1/9
   channel-group 7 force
+m1# show topology vsan 20
+FC Topology for VSAN 20 :
+port-channel7 0x66(102) port-channel3 192.0.2.9(m2)
 ";
 
 #[test]
