@@ -28,7 +28,7 @@ pub struct IscsiPaths<'l> {
     by_node: BTreeMap<EthernetNode, Vec<u16>>,
     /// Number of IPoIB interfaces of each storage system that has any.
     on_infiniband: BTreeMap<u16, usize>,
-    /// [`Lab::ethernet_groups`] of each VLAN of a host.
+    /// [`Lab::ethernet_groups`] of each VLAN of a host, and of no VLAN.
     groups: BTreeMap<Option<u16>, Vec<Option<u16>>>,
 }
 
@@ -61,6 +61,11 @@ impl IscsiPaths<'_> {
     /// Returns whether frames pass between two interfaces in the VLAN of a host.
     pub fn are_joined(&self, host: u16, a: u16, b: u16) -> bool {
         let vlan = self.lab.hosts.get(usize::from(host)).and_then(|host| host.iscsi.vlan);
+        self.are_joined_in(vlan, a, b)
+    }
+
+    /// Returns whether frames pass between two interfaces in the VLAN of a host, or without a VLAN.
+    pub(super) fn are_joined_in(&self, vlan: Option<u16>, a: u16, b: u16) -> bool {
         let Some(groups) = self.groups.get(&vlan) else { return false };
         let group = |interface: u16| groups[self.interfaces[usize::from(interface)].link];
         group(a).is_some() && group(a) == group(b)
@@ -161,7 +166,8 @@ impl Lab {
                 *on_infiniband.entry(storage).or_insert(0) += 1;
             }
         }
-        let vlans: BTreeSet<Option<u16>> = self.hosts.iter().map(|host| host.iscsi.vlan).collect();
+        // Virtualization switches log in without a VLAN.
+        let vlans: BTreeSet<Option<u16>> = self.hosts.iter().map(|host| host.iscsi.vlan).chain([None]).collect();
         let groups = vlans.into_iter().map(|vlan| (vlan, self.ethernet_groups(vlan))).collect();
         IscsiPaths { lab: self, interfaces, by_node, on_infiniband, groups }
     }

@@ -72,56 +72,70 @@ fn path_of(lab: &Lab, target: &BackEndTarget) -> Option<Behind> {
         BackEndTarget::Fcp(target) => {
             storage_of_port(lab, target.target).map(|_| Behind::Fcp(target.paths().collect()))
         }
-        BackEndTarget::Iscsi(_) => iscsi_back_end(lab, target).map(|(storage, _)| Behind::Iscsi(storage)),
+        BackEndTarget::Iscsi(_) => iscsi_back_end(lab, target).map(Behind::Iscsi),
     }
 }
 
-/// Returns the storage system of an iSCSI back end, and the number of its first portal there.
-/// `None` for another target, and for one outside of the lab.
-pub fn iscsi_back_end(lab: &Lab, target: &BackEndTarget) -> Option<(u16, u16)> {
+/// Returns the storage system of an iSCSI back end. `None` for another target, and for one outside
+/// of the lab.
+fn iscsi_back_end(lab: &Lab, target: &BackEndTarget) -> Option<u16> {
     let BackEndTarget::Iscsi(target) = target else { return None };
-    let (storage, config) = storage_of_iscsi(&lab.live, &target.name)?;
-    let portal = config.portals.iter().position(|portal| target.portals.contains(portal)).unwrap_or(0);
-    Some((storage, portal as u16))
+    storage_of_iscsi(&lab.live, &target.name).map(|(storage, _)| storage)
 }
 
 impl IscsiPaths<'_> {
     /// Sessions of virtualization switches with their back ends: switch, storage system with the
-    /// back-end LUNs, and number of the portal.
+    /// back-end LUNs, and number of the portal. Of the portals that a back end names, in the order
+    /// of the storage system, it is the first that an interface of the switch reaches, or else the
+    /// first one.
     pub fn back_ends(&self) -> BTreeSet<(u16, u16, u16)> {
         let mut sessions = BTreeSet::new();
         let has_volumes = |storage: &u16| is_virtualization_switch(self.lab, *storage);
         let is_linked = |switch: &u16| !self.interfaces_of(EthernetNode::Storage(*switch)).is_empty();
         for switch in (0..self.lab.storage.len() as u16).filter(|storage| has_volumes(storage) && is_linked(storage)) {
             for back_end in &self.lab.live.back_ends {
-                if let Some((storage, portal)) = iscsi_back_end(self.lab, &back_end.target)
-                    && !self.portals(storage).is_empty()
-                {
-                    sessions.insert((switch, storage, portal));
+                let BackEndTarget::Iscsi(target) = &back_end.target else { continue };
+                let Some((storage, config)) = storage_of_iscsi(&self.lab.live, &target.name) else { continue };
+                if self.portals(storage).is_empty() {
+                    continue;
                 }
+                let portals = (0..).zip(&config.portals).filter(|(_, portal)| target.portals.contains(portal));
+                let mut portals = portals.map(|(number, _)| number);
+                let first = portals.clone().next().unwrap_or(0);
+                let is_reached = |portal: &u16| self.is_joined_to_back_end((switch, storage, *portal));
+                sessions.insert((switch, storage, portals.find(is_reached).unwrap_or(first)));
             }
         }
         sessions
     }
 
+    /// Returns the first session of a virtualization switch with the iSCSI target of a storage
+    /// system.
+    pub fn back_end(&self, switch: u16, storage: u16) -> Option<(u16, u16, u16)> {
+        self.back_ends().into_iter().find(|(own, far, _)| (*own, *far) == (switch, storage))
+    }
+
     /// Returns whether Ethernet joins a virtualization switch and the iSCSI target of a storage
     /// system, over the interfaces of their first session.
     pub fn reaches_back_end(&self, switch: u16, storage: u16) -> bool {
-        let mut sessions = self.back_ends().into_iter();
-        let session = sessions.find(|(own, far, _)| (*own, *far) == (switch, storage));
-        let Some((ends, _)) = session.and_then(|session| self.ends_of_back_end(session)) else { return false };
-        // Virtualization switches log in without a VLAN.
-        let groups = self.lab.ethernet_groups(None);
-        let [own, far] = ends.map(|end| groups[self.interfaces[usize::from(end)].link]);
-        own.is_some() && own == far
+        self.back_end(switch, storage).is_some_and(|session| self.is_joined_to_back_end(session))
+    }
+
+    fn is_joined_to_back_end(&self, session: (u16, u16, u16)) -> bool {
+        let ends = self.ends_of_back_end(session);
+        ends.is_some_and(|([own, far], _)| self.are_joined_in(None, own, far))
     }
 
     /// Interfaces of a session of [`IscsiPaths::back_ends`], and its portal: the last one of the
-    /// storage system, if the number of the portal is beyond it.
+    /// storage system, if the number of the portal is beyond it. Of the interfaces of the switch it
+    /// is the first that reaches the portal, or else the first one.
     pub fn ends_of_back_end(&self, (switch, storage, portal): (u16, u16, u16)) -> Option<([u16; 2], u16)> {
         let portals = self.portals(storage);
         let portal = portal.min(portals.len().checked_sub(1)? as u16);
-        let own = *self.interfaces_of(EthernetNode::Storage(switch)).first()?;
-        Some(([own, *portals.get(usize::from(portal))?], portal))
+        let far = *portals.get(usize::from(portal))?;
+        let own = self.interfaces_of(EthernetNode::Storage(switch));
+        // Virtualization switches log in without a VLAN.
+        let joined = own.iter().find(|own| self.are_joined_in(None, **own, far));
+        Some(([*joined.or(own.first())?, far], portal))
     }
 }

@@ -40,6 +40,16 @@ impl Lab {
         self.luns_of(storage, |workload| workload.hosts.contains(&host))
     }
 
+    /// Hosts whose workloads name a LUN, which may be a virtual disk of a metadata server; all hosts
+    /// in a lab without workloads.
+    pub fn users_of(&self, lun: Target) -> BTreeSet<u16> {
+        if self.workloads.is_empty() {
+            return (0..self.hosts.len() as u16).collect();
+        }
+        let workloads = self.workloads.iter().filter(|workload| workload.named_targets().contains(&lun));
+        workloads.flat_map(|workload| &workload.hosts).copied().collect()
+    }
+
     /// LUNs of a storage system that any workload uses; all of them in a lab without workloads.
     pub fn luns_in_any_use(&self, storage: u16) -> BTreeSet<u16> {
         self.luns_of(storage, |_| true)

@@ -38,7 +38,7 @@ pub use fcoe::{
     FcoePath, ForwarderMismatch, ethernet_node, fcoe_paths, fcoe_paths_without, forwarder_mismatch, rate_names,
     switches_below, virtual_rates,
 };
-pub use gateways::{Behind, behind, gateways, hosts_of_gateway, is_gateway, iscsi_back_end};
+pub use gateways::{Behind, behind, gateways, hosts_of_gateway, is_gateway};
 pub use infiniband::{InfinibandInterface, SrpPaths, ipoib_level};
 pub use ipoib::{IpPaths, IpWay};
 pub use join::{JoinEnd, Joined, Obstacle, join};

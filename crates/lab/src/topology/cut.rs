@@ -3,10 +3,10 @@
 use super::chassis::chassis;
 use super::gateways::BehindGateways;
 use super::part::Part;
-use sanloom_fc::config::{EthernetLink, EthernetNode, LinkEnd, Node};
+use sanloom_fc::config::{EthernetLink, EthernetNode, LinkEnd, Node, Target};
 use sanloom_fc::san::{
     AttachedPort, EthernetInterface, FcoePath, Lab, NetworkPart, PermittedPairs, SessionReach,
-    ethernet_links_down_at_start, fcoe_paths_without,
+    ethernet_links_down_at_start, fcoe_paths_without, lun_of_back_end,
 };
 use sanloom_storage::backstore::CacheConfig;
 use sanloom_storage::cache::WriteMode;
@@ -101,6 +101,9 @@ impl<'l> Reach<'l> {
                 |((_, system), luns): &(&(u16, u16), &BTreeSet<u16>)| *system == storage && luns.contains(&lun);
             return self.joined.iter().filter(of_lun).map(|(pair, _)| (*pair, BTreeSet::from([lun]))).collect();
         }
+        if let Part::MetadataServer(server) = part {
+            return self.disks_without_map(server);
+        }
         let loses_data = |(_, system): (u16, u16), lun: u16| match part {
             Part::Controller(storage, number) => storage == system && self.loses_cache(storage, number, lun),
             _ => false,
@@ -132,6 +135,26 @@ impl<'l> Reach<'l> {
             let gone: BTreeSet<u16> = luns.iter().filter(is_gone).copied().collect();
             if !gone.is_empty() {
                 lost.insert(*pair, gone);
+            }
+        }
+        lost
+    }
+
+    /// Returns the virtual disks of a metadata server that hosts use, and whose back ends they reach
+    /// without a failure. Without the server, a host that starts cannot fetch the map of any of them.
+    fn disks_without_map(&self, server: u16) -> HostLuns {
+        let live = &self.lab.live;
+        let mut lost = HostLuns::new();
+        for (lun, volume) in self.lab.volumes_of(server) {
+            let of_pool = live.back_ends.iter().filter(|back_end| back_end.pool == volume.pool);
+            let behind: BTreeSet<Target> =
+                of_pool.filter_map(|back_end| lun_of_back_end(self.lab, live, back_end)).collect();
+            let users = self.lab.users_of(Target { storage: server, lun });
+            for ((host, storage), luns) in &self.joined {
+                let is_behind = luns.iter().any(|lun| behind.contains(&Target { storage: *storage, lun: *lun }));
+                if is_behind && users.contains(host) {
+                    lost.entry((*host, server)).or_default().insert(lun);
+                }
             }
         }
         lost
@@ -307,6 +330,7 @@ impl<'l> Reach<'l> {
             | Part::InfinibandLink(_)
             | Part::Hca(..)
             | Part::Gateway(_)
+            | Part::MetadataServer(_)
             | Part::StorageHca(..) => BTreeSet::new(),
         }
     }

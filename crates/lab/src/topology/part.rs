@@ -39,6 +39,8 @@ pub enum Part {
     StorageHca(u16, u8),
     /// A gateway between hosts and the storage behind it, by index of its storage system.
     Gateway(u16),
+    /// A metadata server of virtual disks, by index of its storage system.
+    MetadataServer(u16),
 }
 
 /// Name of a component; ports as `server1:0`.
@@ -64,7 +66,7 @@ pub(super) fn part_name(lab: &Lab, part: Part) -> String {
         Part::StoragePort(i, port) => format!("{}:{port}", lab.storage[usize::from(i)].name),
         Part::Unprotected(i, lun) => format!("{}:lun{lun}", lab.storage[usize::from(i)].name),
         Part::Loop(i) => lab.loops[usize::from(i)].name.clone(),
-        Part::Gateway(i) => lab.storage[usize::from(i)].name.clone(),
+        Part::Gateway(i) | Part::MetadataServer(i) => lab.storage[usize::from(i)].name.clone(),
         Part::Controller(i, number) => format!("{}:controller{number}", lab.storage[usize::from(i)].name),
     }
 }

@@ -213,7 +213,7 @@ impl Report {
         let physical = || lab.hosts.iter().filter(|h| h.virtual_machine.is_none());
         let (open_ports, closed_ports) = network.permitted.unzoned(lab);
         let mut single_points = single_points(lab, network, classes);
-        single_points.extend(loops_and_controllers(lab, isolated));
+        single_points.extend(loops_controllers_and_servers(lab, isolated));
         single_points.extend(unprotected_luns(lab, classes));
         if let Some(reach) = &reach {
             sessions::add_points(lab, reach, &mut single_points);
@@ -455,14 +455,15 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
         .collect()
 }
 
-/// Public loops with their links to switches, and controllers.
-fn loops_and_controllers(lab: &Lab, isolated: &[usize]) -> Vec<SinglePoint> {
+/// Public loops with their links to switches, controllers, and metadata servers.
+fn loops_controllers_and_servers(lab: &Lab, isolated: &[usize]) -> Vec<SinglePoint> {
     let loops = (0..lab.loops.len() as u16)
         .filter_map(|number| Some([Part::Loop(number), Part::Link(lab.fl_port_link(number)?)]));
     let several = (0..).zip(&lab.storage).filter(|(_, system)| system.controllers.count > 1);
     let controllers =
         several.flat_map(|(at, system)| (0..system.controllers.count).map(move |n| Part::Controller(at, n)));
-    let mut parts = loops.flatten().chain(controllers).peekable();
+    let servers = lab.live.out_of_band.keys().map(|server| Part::MetadataServer(*server));
+    let mut parts = loops.flatten().chain(controllers).chain(servers).peekable();
     if parts.peek().is_none() {
         return Vec::new();
     }

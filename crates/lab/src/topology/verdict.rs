@@ -20,7 +20,7 @@ pub struct PointGroup {
 }
 
 /// Kinds of single points of failure, in the order of a report.
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 18] = [
     "switch",
     "chassis",
     "link",
@@ -38,6 +38,7 @@ const KINDS: [&str; 17] = [
     "HCA",
     "storage HCA",
     "gateway",
+    "metadata server",
 ];
 
 impl Report {
@@ -63,6 +64,7 @@ impl Report {
                 Part::Hca(..) => 14,
                 Part::StorageHca(..) => 15,
                 Part::Gateway(_) => 16,
+                Part::MetadataServer(_) => 17,
             };
             groups.entry((kind, usize::MAX - point.hosts)).or_default().push(point);
         }
@@ -140,12 +142,12 @@ impl Report {
 
     /// Judges redundancy: the hosts with two paths, then the single points of failure.
     pub fn redundancy(&self) -> Vec<String> {
-        if !self.has_paths() {
+        if !self.has_paths() && self.single_points.is_empty() {
             let text = self.not_examined().unwrap_or("No host has a path to storage.");
             return vec![text.to_owned()];
         }
-        let mut sentences: Vec<String> =
-            self.path_sentences().into_iter().map(|(text, names)| format!("{text}{names}")).collect();
+        let paths = if self.has_paths() { self.path_sentences() } else { Vec::new() };
+        let mut sentences: Vec<String> = paths.into_iter().map(|(text, names)| format!("{text}{names}")).collect();
         let points = self.point_groups();
         if points.is_empty() {
             sentences.push(self.no_single_point());

@@ -287,3 +287,127 @@ targets = "router"
     assert!(points.contains("box"), "{points:?}");
     assert!(!points.contains("a") && !points.contains("b"), "{points:?}");
 }
+
+/// The same switch with its links in the other order, and with a target that has a portal in each
+/// network.
+#[test]
+fn the_order_of_links_does_not_decide_how_a_virtualization_switch_reaches_its_back_ends() {
+    let [back, front] =
+        ["back", "front"].map(|to| format!("[[link]]\nfrom = \"virtual\"\nto = \"{to}\"\nrate = \"10GbE\"\n"));
+    let swapped = VOLUMES.replace(&format!("{back}{front}"), &format!("{front}{back}"));
+    assert_ne!(swapped, VOLUMES);
+    let of = |text: &str| -> Vec<(String, usize)> {
+        report(text).single_points.into_iter().map(|point| (point.name, point.hosts)).collect()
+    };
+    // The interfaces of the switch are numbered in the order of its links.
+    let renamed = |points: Vec<(String, usize)>, numbers: [u8; 2]| -> BTreeSet<(String, usize)> {
+        let names = numbers.map(|number| format!("virtual:eth{number}"));
+        let links = numbers.map(|number| if number == 0 { "virtual-" } else { "virtual:1-" });
+        let rename = |name: String| match &name {
+            name if *name == names[0] => "to the back".to_owned(),
+            name if *name == names[1] => "to the front".to_owned(),
+            name if *name == format!("{}back", links[0]) => "link to the back".to_owned(),
+            name if *name == format!("{}front", links[1]) => "link to the front".to_owned(),
+            _ => name,
+        };
+        points.into_iter().map(|(name, hosts)| (rename(name), hosts)).collect()
+    };
+    let expected = renamed(of(VOLUMES), [0, 1]);
+    assert!(expected.contains(&("link to the back".to_owned(), 1)), "{expected:?}");
+    assert_eq!(renamed(of(&swapped), [1, 0]), expected);
+
+    let two = swapped
+        .replace(
+            "[storage.\"disk{1..2}\"]\niscsi = { portals = \"192.0.2.1{1..2}:3260\" }",
+            "[storage.disk1]\niscsi = { portals = [\"192.0.2.11:3260\", \"198.51.100.11:3260\"] }\n\
+             [storage.disk2]\niscsi = { portals = \"192.0.2.12:3260\" }\n[ethernet_switch.alone]\n\
+             [[link]]\nfrom = \"disk1\"\nto = \"alone\"\nrate = \"10GbE\"",
+        )
+        .replace("portals = \"192.0.2.11:3260\"", "portals = [\"192.0.2.11:3260\", \"198.51.100.11:3260\"]");
+    let report = report(&two);
+    let points = points(&report);
+    assert!(points.contains("disk1:eth1") && !points.contains("alone"), "{points:?}");
+}
+
+/// Hosts with a metadata server, in a fabric, and over the Ethernet of the lab or none.
+#[test]
+fn a_metadata_server_is_a_single_point_of_failure_of_the_hosts_of_its_disks() {
+    let rest = |portals: &str| {
+        format!(
+            r#"
+[host."server{{1..3}}"]
+[storage.meta]
+medium = "volumes"
+out_of_band = {{}}
+[storage.unused]
+medium = "volumes"
+out_of_band = {{}}
+[pool."pool{{1..2}}"]
+[volume.data]
+pool = "pool1"
+size = "16MiB"
+storage = "meta"
+lun = 0
+[volume.other]
+pool = "pool2"
+size = "16MiB"
+storage = "unused"
+lun = 0
+[storage."array{{1..2}}"]
+luns = 2
+lun_size = "64MiB"
+{portals}
+[workload.w]
+hosts = "server{{1..2}}"
+targets = "meta:lun0"
+[workload.plain]
+hosts = "server3"
+targets = "array2:lun1"
+"#
+        )
+    };
+    let back_ends = |keys: &dyn Fn(u32) -> String| -> String {
+        (1..=2).map(|n| format!("[back_end.disk{n}]\npool = \"pool{n}\"\n{}\n", keys(n))).collect()
+    };
+    let ethernet = format!(
+        "{}{}",
+        rest("iscsi = { portals = \"192.0.2.{1..2}:3260\" }"),
+        back_ends(&|n| {
+            format!("target = \"iqn.2026-11.example.sanloom:array{n}\"\nportals = \"192.0.2.{n}:3260\"")
+        })
+    );
+    let links = r#"
+[ethernet_switch."lan{1..2}"]
+[[link]]
+from = "{server1,server2,server3,array1,array2}"
+to = "lan1"
+rate = "10GbE"
+[[link]]
+from = "{server1,server2,server3,array1,array2}"
+to = "lan2"
+rate = "10GbE"
+"#;
+    let fabric = r#"
+[switch."sw{1..2}"]
+[host.mover]
+[[link]]
+from = "{mover,server1,server2,server3,array1,array2}"
+to = "sw1"
+[[link]]
+from = "{server1,server2,server3,array1,array2}"
+to = "sw2"
+"#;
+    let fabric = format!(
+        "{}{}{fabric}",
+        rest("ports = 2").replace("[host.\"server{1..3}\"]", "[host.\"server{1..3}\"]\nhbas = 2"),
+        back_ends(&|n| format!("host = \"mover\"\ntarget_port = \"array{n}\""))
+    );
+    for text in [format!("{ethernet}{links}"), ethernet, fabric] {
+        let report = report(&text);
+        let found: Vec<(&str, usize)> = report.single_points.iter().map(|p| (p.name.as_str(), p.hosts)).collect();
+        assert_eq!(found, [("meta", 2)], "{text}");
+        let sentences = report.redundancy();
+        let sentence = "Single point of failure: metadata server meta cuts off 2 hosts";
+        assert!(sentences.iter().any(|text| text == sentence), "{sentences:?}");
+    }
+}

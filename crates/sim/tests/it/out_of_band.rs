@@ -206,6 +206,19 @@ storage = "meta"
     nothing_lost(&results);
 }
 
+/// `check` calls the server a single point of failure for this reason.
+#[test]
+fn hosts_that_start_without_the_server_move_no_data() {
+    let fault = "[[fault]]\nat = \"0s\"\nkind = \"power-failure\"\nstorage = \"meta\"\n";
+    let load = workload("depth = 4\nsize = \"4KiB\"");
+    let settings = "retry = \"10ms\", give_up = \"30ms\"";
+    let results = run(&lab(2, "200ms", settings, &format!("{load}{fault}")));
+    let io = &results.totals.io;
+    assert!((io.ios_completed, io.ios_failed > 0) == (0, true), "{io:?}");
+    let report = sanloom_lab::topology::Report::of(&labs::lab(&lab(2, "200ms", settings, &load)), &[]);
+    assert!(report.single_points.iter().any(|point| (point.name.as_str(), point.hosts) == ("meta", 2)));
+}
+
 #[test]
 fn requests_to_an_array_without_power_wait_for_it() {
     let load = workload("depth = 4\nsize = \"4KiB\"\nstart = \"0s\"");

@@ -110,3 +110,54 @@ rate = "10GbE"
     let kinds: Vec<_> = results.findings.iter().map(|finding| finding.kind).collect();
     assert!(kinds.contains(&sanloom_api::results::FindingKind::HeadroomLoss), "{kinds:?}");
 }
+
+/// An appliance between a front and a back network.
+#[test]
+fn a_virtualization_switch_reaches_its_back_ends_over_any_of_its_interfaces() {
+    let text = |links: [&str; 2]| {
+        let links: String =
+            links.iter().map(|to| format!("[[link]]\nfrom = \"virtual\"\nto = \"{to}\"\nrate = \"10GbE\"\n")).collect();
+        format!(
+            r#"
+[run]
+duration = "60ms"
+warmup = "20ms"
+[ethernet_switch."{{front,back}}"]
+[host."server{{1..2}}"]
+[storage.disk]
+rate = "100k/s"
+lun_size = "64MiB"
+iscsi = {{ portals = "192.0.2.1:3260" }}
+[storage.virtual]
+medium = "volumes"
+iscsi = {{}}
+{links}
+[[link]]
+from = "server{{1..2}}"
+to = "front"
+rate = "10GbE"
+[[link]]
+from = "disk"
+to = "back"
+rate = "10GbE"
+[pool.disks]
+[back_end.disk]
+pool = "disks"
+target = "iqn.2026-11.example.sanloom:disk"
+portals = "192.0.2.1:3260"
+[volume.data]
+pool = "disks"
+size = "16MiB"
+storage = "virtual"
+lun = 0
+[workload.load]
+hosts = "server{{1..2}}"
+targets = "virtual:lun0"
+depth = 8
+size = "64KiB"
+"#
+        )
+    };
+    let [back_first, front_first] = [["back", "front"], ["front", "back"]].map(|links| mb_per_s(&text(links)));
+    assert!(back_first > 1_100.0 && (front_first / back_first - 1.0).abs() < 0.01, "{back_first}, {front_first} MB/s");
+}

@@ -268,6 +268,9 @@ fn points(out: &mut String, report: &Report, width: usize) {
         named(out, &format!("  {count} {noun} ({}{each}): ", plural(hosts, "host")), &names, width);
     }
     more(out, left_out);
+    if let Some(text) = report.not_examined().filter(|_| !report.has_paths()) {
+        let _ = writeln!(out, "{text}");
+    }
 }
 
 fn loops(out: &mut String, report: &Report, width: usize) {

@@ -3,8 +3,8 @@
 use super::Problems;
 use super::fabric::node_name;
 use super::reach::names;
-use crate::config::{GatewayMode, Node, Workload};
-use crate::san::{AttachedPort, Behind, Lab, PermittedPairs, Place, ProblemKind, behind, is_gateway};
+use crate::config::{GatewayMode, InfinibandNode, Node, Workload};
+use crate::san::{AttachedPort, Behind, IpPaths, Lab, PermittedPairs, Place, ProblemKind, behind, is_gateway};
 use sanloom_wire::Wwpn;
 use std::collections::BTreeSet;
 
@@ -64,13 +64,20 @@ pub(super) fn check_gateways(
 /// Returns the reason and the remedy if Ethernet does not join a virtualization switch and the
 /// iSCSI target of a storage system.
 fn missing_ethernet(lab: &Lab, switch: u16, system: u16) -> Option<(ProblemKind, String, &'static str)> {
-    (!lab.iscsi_paths().reaches_back_end(switch, system)).then(|| {
-        (
-            ProblemKind::Unreachable,
-            format!("no path of Ethernet links leads to the iSCSI target `{}`", node_name(lab, Node::Storage(system))),
-            "link the gateway and the target to Ethernet switches that are joined by links",
-        )
-    })
+    if lab.iscsi_paths().reaches_back_end(switch, system) {
+        return None;
+    }
+    let nodes = [switch, system].map(InfinibandNode::Storage);
+    let target = node_name(lab, Node::Storage(system));
+    let reason = match IpPaths::of(lab).share_subnet(nodes[0], nodes[1]) {
+        true => format!(
+            "only IPoIB leads to the iSCSI target `{target}`, and the simulator connects back ends of virtual disks \
+             over Ethernet"
+        ),
+        false => format!("no path of Ethernet links leads to the iSCSI target `{target}`"),
+    };
+    let remedy = "link the gateway and the target to Ethernet switches that are joined by links";
+    Some((ProblemKind::Unreachable, reason, remedy))
 }
 
 /// Returns the hosts of a workload without a virtual N_Port at a gateway in transparent mode.

@@ -156,7 +156,8 @@ fn back_ends(lab: &Lab, ways: &mut Ways<'_>, limit: usize, problems: &mut Proble
             own.filter_map(|back_end| lun_of_back_end(lab, &lab.live, back_end)).map(|lun| lun.storage).collect();
         for storage in behind {
             let (Some(near), Some(far)) = (lab.live.iscsi.get(&switch), lab.live.iscsi.get(&storage)) else { continue };
-            let Some((ends, _)) = paths.ends_of_back_end((switch, storage, 0)) else { continue };
+            let session = paths.back_end(switch, storage);
+            let Some((ends, _)) = session.and_then(|session| paths.ends_of_back_end(session)) else { continue };
             let links = ends.map(|interface| paths.interfaces[usize::from(interface)].link);
             // Virtualization switches log in without a VLAN.
             let Some(distance) = distance_between(ways, None, links).filter(|_| reported < limit) else { continue };
