@@ -7,7 +7,6 @@ use sanloom_api::view::build::Which;
 use sanloom_api::view::{
     FabricSwitch, FabricView, IslEnd, PortMode, PortRow, PortsView, RoutesView, SwitchRow, SwitchView, Table, View,
 };
-use sanloom_api::zoning::ZoneStatus;
 use sanloom_surface::fos::commands::Console;
 use sanloom_surface::fos::{Mode, Now, Rest, Shared};
 use sanloom_surface::nxos::{self, NxApi};
@@ -79,7 +78,7 @@ fn fabric(request: Ask) -> Answer {
         }
         Ask::Show { table: ShowTable::Fabric(Which::Routes), .. } => Table::Routes(RoutesView::default()),
         Ask::Show { table: ShowTable::Fabric(Which::Flogi), .. } => Table::Flogi(Default::default()),
-        Ask::Zone { .. } => return Answer::Zones(Box::new(ZoneStatus::default())),
+        Ask::Zone { .. } => return Answer::Zones(Box::default()),
         _ => return Answer::Done,
     };
     Answer::View(View::new("lab", 1.0, table))
