@@ -133,15 +133,16 @@ impl ManagementArgs {
                 (&*switch.name, (index, switch.virtual_fabric.as_ref().map(|fabric| &*fabric.chassis)))
             })
             .collect();
+        let instance = Shared::default();
+        if let Some((first, _)) = self.fos.or(self.nxapi).or(self.snmp) {
+            for (switch, (index, _)) in &switches {
+                instance.set_address(switch, address(first, *index).into());
+            }
+        }
         for (&switch, &(index, of)) in switches.iter().filter(|(name, _)| only.is_none_or(|only| only == **name)) {
-            let shared = Shared::default();
+            let shared = instance.at(switch, of);
             if let Some(id) = u16::try_from(index).ok().and_then(|index| lab.vf_id(index)) {
                 shared.lock().fabric_id = id;
-            }
-            if let Some((first, _)) = self.fos.or(self.nxapi).or(self.snmp) {
-                for (other, (index, _)) in &switches {
-                    shared.lock().names.insert(format!("address {other}"), address(first, *index).to_string());
-                }
             }
             let mut listen = |address: Ipv4Addr, ports: [u16; 2], handler: Arc<dyn Handler>| {
                 tracing::info!(switch, %address, http = ports[0], https = ports[1], "management");

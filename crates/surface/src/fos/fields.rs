@@ -123,12 +123,15 @@ pub const TOPOLOGY_ROUTE: &[Field] = &[
     texts("in-ports", "port", "the other ports that are online"),
 ];
 
+/// Source of the name of a chassis.
+const CHASSIS_NAME: &str = "`switch`: `switch_name`; the lowest one of the logical switches of a chassis";
+
 /// `fabric/fabric-switch`.
 pub const FABRIC_SWITCH: &[Field] = &[
     text("name", "`switch`: `switch_name`"),
     text("switch-user-friendly-name", "name in the lab, or the one that a client has given"),
-    text("chassis-wwn", "`switch`: `switch_name`"),
-    text("chassis-user-friendly-name", "`switch`: `chassis`, or the name of the switch"),
+    text("chassis-wwn", CHASSIS_NAME),
+    text("chassis-user-friendly-name", "`switch`: `chassis` or `switch`, or the name that a client has given"),
     number("domain-id", "`switch`: `domain`, or 0"),
     number("principal", "`switch`: `principal`, as 1 or 0"),
     truth("is-principal", "`switch`: `principal`"),
@@ -166,7 +169,7 @@ pub const PORT: &[Field] = &[
     texts("neighbor", "wwn", "`flogi`: `port_name`; `ports`: `port_name` of the other switch"),
     text("neighbor-node-wwn", "`flogi`: `node_name`; `switch`: `switch_name` of the other switch").opt(),
     text("neighbor-slot-port", "`ports`: `attached`").opt(),
-    text("neighbor-switch-user-friendly-name", "`ports`: `attached`").opt(),
+    text("neighbor-switch-user-friendly-name", "`ports`: `attached`, or the name that a client has given").opt(),
 ];
 
 /// `interface/fibrechannel-statistics`.
@@ -293,7 +296,7 @@ pub const EFFECTIVE: &[Field] = &[
     text("checksum", "of the committed database; a change sends it back").rw(),
     number("cfg-action", "1 save, 2 disable, 3 clear, 4 abort; not read").rw().opt(),
     text("cfg-action-v2", "`save` or `transaction-abort`; in the path only, not read").rw().opt(),
-    number("default-zone-access", "0 no access, 1 all access").rw(),
+    number("default-zone-access", "0 no access, 1 all access; the owner of a transaction reads its own value").rw(),
     number("db-max", "limit of the database in bytes"),
     number("db-avail", "`db-max` less `db-committed`"),
     number("db-committed", "bytes of the committed database"),
@@ -323,7 +326,7 @@ pub const TRUNK: &[Field] = &[
     number("destination-port", "`fabric`: `neighbour` of the ISL"),
     truth("master", "true for the first link of the bundle"),
     text("neighbor-wwn", "`switch`: `switch_name` of the neighbour").opt(),
-    text("neighbor-switch-name", "`switch`: `switch` of the neighbour").opt(),
+    text("neighbor-switch-name", "`switch`: `switch` of the neighbour, or the name that a client has given").opt(),
     number("neighbor-domain-id", "`switch`: `domain` of the neighbour").opt(),
 ];
 
@@ -355,8 +358,8 @@ pub const CHASSIS_SETTINGS: &[Field] =
 
 /// `chassis/chassis`.
 pub const CHASSIS: &[Field] = &[
-    text("chassis-user-friendly-name", "`switch`: `chassis`, or the name that a client has given").rw(),
-    text("chassis-wwn", "`switch`: `switch_name`"),
+    text("chassis-user-friendly-name", "`switch`: `chassis` or `switch`, or the name that a client has given").rw(),
+    text("chassis-wwn", CHASSIS_NAME),
     text("manufacturer", FIXED),
     text("product-name", FIXED),
     truth("vf-enabled", "true if the switch belongs to a chassis"),
@@ -401,7 +404,11 @@ pub const SYSTEM_RESOURCES: &[Field] = &[
 /// `chassis/management-interface-configuration`.
 pub const MANAGEMENT: &[Field] = &[
     truth("rest-enabled", FIXED),
-    number("max-rest-sessions", "setting of the interface, 1 to 10; at least 64 without `--fos-strict`").rw(),
+    number(
+        "max-rest-sessions",
+        "setting of the interface, 1 to 10; before it is set 3 with `--fos-strict`, or else 64",
+    )
+    .rw(),
 ];
 
 /// `maps/switch-status-policy-report`.

@@ -155,11 +155,7 @@ impl Rest {
             return Err(Fault::method());
         }
         let (user, role) = self.credentials(request.headers(), peer, &["Custom_Basic", "Basic"], fabric)?;
-        let limit = match self.mode.strict {
-            true => self.shared.max_sessions(),
-            false => self.shared.max_sessions().max(settings::OPEN_SESSIONS),
-        };
-        if self.sessions.len() >= limit as usize {
+        if self.sessions.len() >= self.shared.max_sessions(self.mode) as usize {
             return Err(Fault::sessions());
         }
         let application = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());

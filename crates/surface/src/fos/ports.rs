@@ -198,7 +198,7 @@ pub fn fibrechannel(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
 
 /// Port names and node names that are logged in, by the name of the switch port.
 type Logins = BTreeMap<String, Vec<(String, String)>>;
-/// Port name, switch name, switch and number of each switch port, by the name of the port.
+/// Port name, switch name, name for people and number of each switch port, by the name of the port.
 type Neighbours = BTreeMap<String, (String, String, String, u32)>;
 
 fn neighbours(room: &mut Room<'_>, logged_in: Vec<LoginRow>) -> Result<(Logins, Neighbours), Fault> {
@@ -208,10 +208,12 @@ fn neighbours(room: &mut Room<'_>, logged_in: Vec<LoginRow>) -> Result<(Logins, 
     }
     let switches: BTreeMap<String, String> =
         room.switches()?.into_iter().map(|row| (row.switch, row.switch_name)).collect();
-    let ports = room.all_ports()?.ports.into_iter().filter_map(|row| {
+    let all = room.all_ports()?.ports;
+    let ports = all.into_iter().filter_map(|row| {
         let (switch, _) = row.port.rsplit_once(':')?;
         let node = switches.get(switch)?.clone();
-        Some((row.port.clone(), (row.port_name, node, switch.to_owned(), row.number)))
+        let name = room.shared.name_of(switch);
+        Some((row.port.clone(), (row.port_name, node, name, row.number)))
     });
     Ok((logins, ports.collect()))
 }

@@ -332,18 +332,21 @@ impl Resource {
                 }
                 body.to_vec()
             }
-            [key, value] if self.keys.first() == Some(&key.as_str()) => {
+            [key, value] if self.keys.first().is_none_or(|own| own == key) => {
                 let below = match body {
                     [one] if one.name == self.object => one.children().to_vec(),
                     _ => body.to_vec(),
                 };
-                let below = below.into_iter().filter(|element| element.name != *key);
+                let (named, below): (Vec<_>, Vec<_>) = below.into_iter().partition(|element| element.name == *key);
+                if let Some(other) = named.iter().find(|named| !named.value().trim().eq_ignore_ascii_case(value)) {
+                    let other = other.value();
+                    return Err(Fault::invalid(format!(
+                        "{key} is {value} in the address and {other} in the body; give it the same value in both"
+                    )));
+                }
                 let mut children = vec![Element::text(key, value)];
                 children.extend(below);
                 vec![Element::container(self.object, children)]
-            }
-            [leaf, value] if self.keys.is_empty() => {
-                vec![Element::container(self.object, vec![Element::text(leaf, value)])]
             }
             _ => return Err(Fault::bad_uri()),
         };

@@ -90,10 +90,7 @@ impl<'a> Room<'a> {
         }
         let same = |row: &&SwitchRow| row.chassis == own.chassis && row.vf_id.map(u32::from) == Some(id);
         match self.switches()?.iter().find(same) {
-            Some(row) => {
-                self.switch = row.switch.clone();
-                self.shared = self.shared.of(&row.switch);
-            }
+            Some(row) => self.enter(&row.switch.clone()),
             // Clients that know no virtual fabrics name the default one.
             None if id == 128 => {}
             None => {
@@ -101,6 +98,14 @@ impl<'a> Room<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Directs the request to a switch of the same chassis, with the settings of that switch.
+    pub fn enter(&mut self, switch: &str) {
+        if self.switch != switch {
+            self.shared = self.shared.of(switch);
+            switch.clone_into(&mut self.switch);
+        }
     }
 
     /// Sends a request to the fabric.
@@ -129,13 +134,17 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// All switches of the instance.
-    pub fn switches(&mut self) -> Result<Vec<SwitchRow>, Fault> {
+    fn rows(&mut self) -> Result<&[SwitchRow], Fault> {
         if self.switches.is_none() {
             let SwitchView { switches } = table!(self.show(ShowTable::Fabric(Which::Switch), false)?, Switch)?;
             self.switches = Some(switches);
         }
-        Ok(self.switches.clone().unwrap_or_default())
+        Ok(self.switches.as_deref().unwrap_or_default())
+    }
+
+    /// All switches of the instance.
+    pub fn switches(&mut self) -> Result<Vec<SwitchRow>, Fault> {
+        self.rows().map(<[SwitchRow]>::to_vec)
     }
 
     /// Drops the table of switches, after a change of one of them.
@@ -146,7 +155,7 @@ impl<'a> Room<'a> {
     /// The switch itself.
     pub fn own(&mut self) -> Result<SwitchRow, Fault> {
         let name = self.switch.clone();
-        let found = self.switches()?.into_iter().find(|row| row.switch == name);
+        let found = self.rows()?.iter().find(|row| row.switch == name).cloned();
         found.ok_or_else(|| Fault::failed("Chassis is not ready for management"))
     }
 
@@ -231,8 +240,28 @@ impl<'a> Room<'a> {
         self.zone_status().ok().and_then(owner).is_some_and(|owner| owner.session == session)
     }
 
-    /// Name of a switch for people: the one that a client has given, or that of the lab.
+    /// Name of the switch for people: the one that a client has given, or that of the lab.
     pub fn friendly_name(&self) -> String {
         self.shared.name("switch").unwrap_or_else(|| self.switch.clone())
+    }
+
+    /// Name of the chassis of a switch for people: the one that a client has given, or that of the
+    /// lab.
+    pub fn chassis_name(&mut self, of: &SwitchRow) -> Result<String, Fault> {
+        let own = self.own()?;
+        let in_lab = of.chassis.as_ref().unwrap_or(&of.switch);
+        let given = match in_lab == own.chassis.as_ref().unwrap_or(&own.switch) {
+            true => self.shared.chassis().name.clone(),
+            false => self.shared.chassis_name(in_lab),
+        };
+        Ok(given.unwrap_or_else(|| in_lab.clone()))
+    }
+
+    /// World-wide name of the chassis of a switch: the lowest one of its logical switches in the
+    /// instance, so all of them agree.
+    pub fn chassis_wwn(&mut self, of: &SwitchRow) -> Result<String, Fault> {
+        let same = |row: &SwitchRow| of.chassis.is_some() && row.chassis == of.chassis;
+        let names = self.rows()?.iter().filter(|row| same(row)).map(|row| &row.switch_name);
+        Ok(names.min().unwrap_or(&of.switch_name).clone())
     }
 }

@@ -3,11 +3,14 @@
 use super::counters::Rates;
 use super::{SESSION_TTL, seconds};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Number of sessions in the default mode.
-pub const OPEN_SESSIONS: u32 = 64;
+/// Maximum number of sessions in the default mode, unless a client has set another one.
+const OPEN_SESSIONS: u32 = 64;
+/// Maximum number of sessions in strict mode, unless a client has set another one.
+const STRICT_SESSIONS: u32 = 3;
 
 /// Behaviour of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,31 +32,54 @@ pub struct Burst {
     pub refused: u32,
 }
 
-/// The settings of one switch, shared by its interfaces. The fabric has no place for them, so they
-/// last as long as the process.
+/// The settings of one switch and its chassis, shared by all interfaces of the instance. A logical
+/// switch has the same settings at every address of its chassis. The fabric has no place for them,
+/// so they last as long as the process.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     settings: Arc<Mutex<Settings>>,
-    named: Arc<Mutex<Named>>,
+    chassis: Arc<Mutex<Chassis>>,
+    instance: Arc<Mutex<Instance>>,
 }
 
-/// Settings of the switches of an instance by their names.
-type Named = BTreeMap<String, Arc<Mutex<Settings>>>;
+/// Settings and addresses of an instance.
+#[derive(Debug, Default)]
+struct Instance {
+    /// Settings by the name of the switch.
+    switches: BTreeMap<String, Arc<Mutex<Settings>>>,
+    /// Settings by the name of the chassis, or of a switch without virtual fabrics.
+    chassis: BTreeMap<String, Arc<Mutex<Chassis>>>,
+    /// Addresses of the interfaces by the name of the switch.
+    addresses: BTreeMap<String, IpAddr>,
+}
+
+/// Settings of one chassis.
+#[derive(Clone, Debug)]
+pub struct Chassis {
+    /// Name that a client has given.
+    pub name: Option<String>,
+    /// Time in seconds after which an unused session ends.
+    pub session_ttl_s: u32,
+    /// Maximum number of sessions that a client has set.
+    pub max_sessions: Option<u32>,
+}
+
+impl Default for Chassis {
+    fn default() -> Chassis {
+        Chassis { name: None, session_ttl_s: 7_200, max_sessions: None }
+    }
+}
 
 /// Settings of one switch.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Names that clients have given: of the switch, its chassis, its fabric, its ports
-    /// (`port NUMBER`), and the banner.
+    /// Names that clients have given: of the switch, its fabric, its ports (`port NUMBER`), and the
+    /// banner.
     pub names: BTreeMap<String, String>,
     /// Number of the virtual fabric, which the prompt shows.
     pub fabric_id: u16,
     /// Time in seconds after which an unused zone transaction ends.
     pub lock_timeout_s: u32,
-    /// Time in seconds after which an unused session ends.
-    pub session_ttl_s: u32,
-    /// Maximum number of sessions in strict mode.
-    pub max_sessions: u32,
     /// Time after which an idle session of the command line ends; 0 is never.
     pub idle: Duration,
     /// Options that a client has set at the command line, and that have no effect in the fabric.
@@ -70,8 +96,6 @@ impl Default for Settings {
             names: BTreeMap::new(),
             fabric_id: 128,
             lock_timeout_s: 300,
-            session_ttl_s: 7_200,
-            max_sessions: 3,
             idle: seconds(600),
             options: BTreeMap::new(),
             zero: BTreeMap::new(),
@@ -80,41 +104,76 @@ impl Default for Settings {
     }
 }
 
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
-    /// The settings.
+    /// The settings of the switch.
     pub fn lock(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.settings)
     }
 
-    /// Default settings of another switch. Both share the names of the settings, because a client
-    /// can change a logical switch at the address of another one of its chassis.
-    pub fn beside(&self) -> Shared {
-        Shared { settings: Arc::default(), ..self.clone() }
+    /// The settings of its chassis.
+    pub fn chassis(&self) -> MutexGuard<'_, Chassis> {
+        locked(&self.chassis)
+    }
+
+    /// Settings of a switch of the instance. `chassis`: the chassis of a logical switch.
+    pub fn at(&self, switch: &str, chassis: Option<&str>) -> Shared {
+        let chassis = self.instance().chassis.entry(chassis.unwrap_or(switch).to_owned()).or_default().clone();
+        Shared { chassis, ..self.of(switch) }
     }
 
     /// Makes these settings those of the switch with this name.
     pub fn register(&self, switch: &str) {
-        self.named().insert(switch.to_owned(), self.settings.clone());
+        self.instance().switches.insert(switch.to_owned(), self.settings.clone());
     }
 
-    /// Settings of the switch with this name. A switch without any has those by default.
+    /// Settings of the switch with this name in the same chassis. A switch without any has those by
+    /// default.
     pub fn of(&self, switch: &str) -> Shared {
-        let settings = self.named().entry(switch.to_owned()).or_default().clone();
+        let settings = self.instance().switches.entry(switch.to_owned()).or_default().clone();
         Shared { settings, ..self.clone() }
     }
 
-    fn named(&self) -> MutexGuard<'_, Named> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Name of a switch of the instance for people: the one that a client has given, or that of the
+    /// lab.
+    pub fn name_of(&self, switch: &str) -> String {
+        let settings = self.instance().switches.get(switch).cloned();
+        let given = settings.and_then(|settings| locked(&settings).names.get("switch").cloned());
+        given.unwrap_or_else(|| switch.to_owned())
+    }
+
+    /// Name that a client has given to a chassis of the instance.
+    pub fn chassis_name(&self, chassis: &str) -> Option<String> {
+        let settings = self.instance().chassis.get(chassis).cloned()?;
+        locked(&settings).name.clone()
+    }
+
+    /// Sets the address of the interfaces of a switch.
+    pub fn set_address(&self, switch: &str, address: IpAddr) {
+        self.instance().addresses.insert(switch.to_owned(), address);
+    }
+
+    /// Address of the interfaces of a switch.
+    pub fn address(&self, switch: &str) -> Option<IpAddr> {
+        self.instance().addresses.get(switch).copied()
+    }
+
+    fn instance(&self) -> MutexGuard<'_, Instance> {
+        locked(&self.instance)
     }
 
     /// Idle time after which a session ends.
     pub fn session_ttl(&self) -> Duration {
-        seconds(self.lock().session_ttl_s.clamp(*SESSION_TTL.start(), *SESSION_TTL.end()))
+        seconds(self.chassis().session_ttl_s.clamp(*SESSION_TTL.start(), *SESSION_TTL.end()))
     }
 
-    /// Maximum number of sessions in strict mode.
-    pub fn max_sessions(&self) -> u32 {
-        self.lock().max_sessions
+    /// Maximum number of sessions: the one that a client has set, or that of the mode.
+    pub fn max_sessions(&self, mode: Mode) -> u32 {
+        let default = if mode.strict { STRICT_SESSIONS } else { OPEN_SESSIONS };
+        self.chassis().max_sessions.unwrap_or(default)
     }
 
     /// Idle time after which a session of the command line ends, if it does.

@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::resources::Change;
 use super::room::Room;
 use super::tree::Element;
-use super::{FIRMWARE, SESSION_TTL, ports, settings, system};
+use super::{FIRMWARE, SESSION_TTL, ports, system};
 use crate::server::users::Role;
 use sanloom_api::view::{FabricSwitch, IslEnd, PortRow, SwitchRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,7 +87,7 @@ pub fn switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
         Element::number("up-time", room.uptime_s.max(0.0) as u64),
         Element::text("model", MODEL),
         Element::text("firmware-version", FIRMWARE),
-        Element::texts("ip-address", "ip-address", [room.address.to_string()]),
+        Element::texts("ip-address", "ip-address", [address(room, &room.switch)]),
         Element::container("ip-static-gateway-list", Vec::new()),
         Element::container("dns-servers", Vec::new()),
         Element::text("fabric-user-friendly-name", room.shared.name("fabric").unwrap_or_default()),
@@ -165,20 +165,18 @@ pub fn members(room: &mut Room<'_>) -> Result<Vec<(SwitchRow, FabricSwitch)>, Fa
     Ok(found)
 }
 
-/// Address of a switch: that of the connection for the switch itself.
+/// Address of the interfaces of a switch. Without one, a switch has that of the connection.
 pub fn address(room: &Room<'_>, switch: &str) -> String {
-    match switch == room.switch {
-        true => room.address.to_string(),
-        false => room.shared.name(&format!("address {switch}")).unwrap_or_else(|| "0.0.0.0".to_owned()),
-    }
+    let of_connection = (switch == room.switch).then_some(room.address);
+    let address = room.shared.address(switch).or(of_connection);
+    address.map_or_else(|| "0.0.0.0".to_owned(), |address| address.to_string())
 }
 
 /// Rows of `fabricshow` and `fabric-switch`: the switch, its name for people and its address.
 pub fn fabric_rows(room: &mut Room<'_>) -> Result<Vec<(SwitchRow, String, String)>, Fault> {
     let members = members(room)?;
     let row = |(row, _): (SwitchRow, FabricSwitch)| {
-        let name = if row.switch == room.switch { room.friendly_name() } else { row.switch.clone() };
-        let address = address(room, &row.switch);
+        let (name, address) = (room.shared.name_of(&row.switch), address(room, &row.switch));
         (row, name, address)
     };
     Ok(members.into_iter().map(row).collect())
@@ -188,14 +186,16 @@ pub fn fabric_rows(room: &mut Room<'_>) -> Result<Vec<(SwitchRow, String, String
 pub fn fabric_switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let routes = room.routes()?.routes;
     let rows = fabric_rows(room)?;
-    let entries = rows.into_iter().map(|(row, name, address)| {
+    let mut entries = Vec::new();
+    for (row, name, address) in rows {
+        let (chassis, chassis_wwn) = (room.chassis_name(&row)?, room.chassis_wwn(&row)?);
         let id = controller(row.domain);
         let paths = routes.iter().find(|route| Some(route.domain) == row.domain).map_or(0, |route| route.legs.len());
         let leaves = vec![
             Element::text("name", &row.switch_name),
             Element::text("switch-user-friendly-name", &name),
-            Element::text("chassis-wwn", &row.switch_name),
-            Element::text("chassis-user-friendly-name", row.chassis.as_deref().unwrap_or(&name)),
+            Element::text("chassis-wwn", chassis_wwn),
+            Element::text("chassis-user-friendly-name", chassis),
             Element::number("domain-id", row.domain.unwrap_or_default()),
             Element::number("principal", u32::from(row.principal)),
             Element::bool("is-principal", row.principal),
@@ -207,9 +207,9 @@ pub fn fabric_switch(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
             Element::text("firmware-version", FIRMWARE),
             Element::number("path-count", paths as u64),
         ];
-        Element::entry("fabric-switch", leaves)
-    });
-    Ok(entries.collect())
+        entries.push(Element::entry("fabric-switch", leaves));
+    }
+    Ok(entries)
 }
 
 /// Numbers of the egress ports of a path: `core:1`, or `bundle 3 (core:1, core:2)`.
@@ -297,7 +297,7 @@ pub fn trunk(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
             ];
             if let Some(far) = far {
                 leaves.push(Element::text("neighbor-wwn", &far.switch_name));
-                leaves.push(Element::text("neighbor-switch-name", &far.switch));
+                leaves.push(Element::text("neighbor-switch-name", room.shared.name_of(&far.switch)));
                 leaves.push(Element::number("neighbor-domain-id", far.domain.unwrap_or_default()));
             }
             entries.push(Element::entry("trunk", leaves));
@@ -354,22 +354,19 @@ pub fn zone_configuration(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
 
 /// GET of `chassis-config-settings`.
 pub fn chassis_settings(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let ttl = room.shared.lock().session_ttl_s;
+    let ttl = room.shared.chassis().session_ttl_s;
     Ok(vec![Element::container("chassis-config-settings", vec![Element::number("http-session-ttl", ttl)])])
 }
 
 /// GET of `management-interface-configuration`.
 pub fn management(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let sessions = match room.mode.strict {
-        true => room.shared.max_sessions(),
-        false => room.shared.max_sessions().max(settings::OPEN_SESSIONS),
-    };
+    let sessions = room.shared.max_sessions(room.mode);
     let leaves = vec![Element::bool("rest-enabled", true), Element::number("max-rest-sessions", sessions)];
     Ok(vec![Element::container("management-interface-configuration", leaves)])
 }
 
 /// PATCH of the settings of the interface.
-pub fn patch_limits(_: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> {
+pub fn patch_limits(room: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> {
     let within = |value: &str, range: RangeInclusive<u32>| -> Result<u32, Fault> {
         let number = value.trim().parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| Fault::invalid(format!("`{value}` is not between {} and {}", range.start(), range.end())))
@@ -379,12 +376,16 @@ pub fn patch_limits(_: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> 
     };
     let lock = limit("fabric-lock-timeout", 300..=1_830)?;
     let ttl = limit("http-session-ttl", SESSION_TTL)?;
-    let sessions = limit("max-rest-sessions", 1..=10)?;
+    // A client may send the present limit back, also one above the range.
+    let present = room.shared.max_sessions(room.mode).to_string();
+    let is_present = entry.leaf("max-rest-sessions").is_some_and(|value| value.trim() == present);
+    let sessions = if is_present { None } else { limit("max-rest-sessions", 1..=10)? };
     Ok(Box::new(move |room| {
         let mut settings = room.shared.lock();
         settings.lock_timeout_s = lock.unwrap_or(settings.lock_timeout_s);
-        settings.session_ttl_s = ttl.unwrap_or(settings.session_ttl_s);
-        settings.max_sessions = sessions.unwrap_or(settings.max_sessions);
+        let mut chassis = room.shared.chassis();
+        chassis.session_ttl_s = ttl.unwrap_or(chassis.session_ttl_s);
+        chassis.max_sessions = sessions.or(chassis.max_sessions);
         Ok(())
     }))
 }
@@ -392,11 +393,11 @@ pub fn patch_limits(_: &mut Room<'_>, entry: &Element) -> Result<Change, Fault> 
 /// GET of `chassis`.
 pub fn chassis(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let own = room.own()?;
-    let name = room.shared.name("chassis").or(own.chassis.clone()).unwrap_or_else(|| own.switch.clone());
+    let (name, wwn) = (room.chassis_name(&own)?, room.chassis_wwn(&own)?);
     let date = Date::of(room.now.unix_s);
     let leaves = vec![
         Element::text("chassis-user-friendly-name", name),
-        Element::text("chassis-wwn", &own.switch_name),
+        Element::text("chassis-wwn", wwn),
         Element::text("manufacturer", PRODUCT),
         Element::text("product-name", PRODUCT),
         Element::bool("vf-enabled", own.chassis.is_some()),
@@ -418,7 +419,9 @@ pub fn patch_chassis(_: &mut Room<'_>, entry: &Element) -> Result<Change, Fault>
     let name = entry.leaf("chassis-user-friendly-name");
     name.as_ref().map_or(Ok(()), |name| check_name(name, 31))?;
     Ok(Box::new(move |room| {
-        room.shared.lock().names.extend(name.map(|name| ("chassis".to_owned(), name)));
+        if let Some(name) = name {
+            room.shared.chassis().name = Some(name);
+        }
         Ok(())
     }))
 }

@@ -27,7 +27,9 @@ pub fn write(
         "defined-configuration" => {
             let changes = changes(method, rest, body)?;
             let (status, database) = based(room)?;
-            let nodes: BTreeSet<String> = status.ports.iter().map(|port| port.node_name.clone()).collect();
+            let mut nodes: BTreeSet<String> = status.ports.iter().map(|port| port.node_name.clone()).collect();
+            // A node name that a client sends back remains one while its node is not logged in.
+            nodes.extend(node_names(&database));
             let known = Known { database: &database, nodes: &nodes };
             let mut edits = Vec::new();
             for change in &changes {
@@ -131,6 +133,17 @@ fn once(element: &Element) -> Result<(), Fault> {
     }
 }
 
+/// Node names of the members of a database.
+fn node_names(database: &Database) -> impl Iterator<Item = String> {
+    let of_zones = database.zones.values().flat_map(|zone| zone.members.iter().chain(&zone.principals));
+    let of_zones = of_zones.filter_map(|member| match member {
+        Member::Port(text) => Some(text),
+        Member::Alias { .. } => None,
+    });
+    let all = database.aliases.values().flatten().chain(of_zones);
+    all.filter_map(|member| member.strip_prefix("wwnn:")).map(str::to_owned)
+}
+
 /// Database that a request changes, and the node names of the fabric.
 struct Known<'k> {
     database: &'k Database,
@@ -232,7 +245,9 @@ impl Known<'_> {
                 let members = texts("alias-entry-name")?;
                 let wrong = members.iter().find(|member| !is_port(member));
                 if let Some(member) = wrong {
-                    return Err(Fault::invalid(format!("`{member}` is no world-wide name and no domain with index")));
+                    return Err(Fault::invalid(format!(
+                        "`{member}` is no world-wide name, no domain with index and no address such as 0x010400"
+                    )));
                 }
                 List::Alias(members.iter().map(|member| self.member(member)).collect())
             }
@@ -373,9 +388,14 @@ fn list_name(kind: Kind) -> &'static str {
     }
 }
 
-/// True for a world-wide name or domain and index; false for the name of an alias.
+/// True for a world-wide name, domain and index, or an address of the form `0x` with six digits;
+/// false for the name of an alias.
 pub fn is_port(text: &str) -> bool {
-    text.contains([':', ',']) || text.starts_with(|c: char| c.is_ascii_digit()) && text.len() > 15
+    let address = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let is_address = |digits: &str| digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    address.is_some_and(is_address)
+        || text.contains([':', ','])
+        || text.starts_with(|c: char| c.is_ascii_digit()) && text.len() > 15
 }
 
 /// Returns the peer zone that an edit leaves with members, but without a principal.

@@ -79,7 +79,7 @@ pub fn size_limit(status: &ZoneStatus) -> u64 {
 
 /// GET of `effective-configuration`.
 pub fn effective(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
-    let (status, _) = seen(room)?;
+    let (status, database) = seen(room)?;
     let committed = &status.committed;
     let mut children = Vec::new();
     if let Some(effective) = &committed.effective {
@@ -90,7 +90,7 @@ pub fn effective(room: &mut Room<'_>) -> Result<Vec<Element>, Fault> {
     let limit = size_limit(&status);
     children.extend([
         Element::text("checksum", &status.checksum),
-        Element::number("default-zone-access", u32::from(committed.default_open)),
+        Element::number("default-zone-access", u32::from(database.default_open)),
         Element::number("db-max", limit),
         Element::number("db-avail", limit.saturating_sub(bytes)),
         Element::number("db-committed", bytes),

@@ -44,6 +44,7 @@ impl NxApi {
     /// Creates the interface of a switch of the lab. `common` has the settings that all interfaces
     /// of the switch share, and `shared` those of its chassis.
     pub fn new(switch: &str, users: Arc<Users>, common: Common, shared: Shared) -> NxApi {
+        common.register(switch);
         NxApi { switch: switch.to_owned(), users, common, shared }
     }
 

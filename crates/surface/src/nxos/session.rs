@@ -98,10 +98,20 @@ impl<'a> Session<'a> {
         Session { room, nx, place: Place::Top, touched: BTreeSet::new(), home, switches: Vec::new() }
     }
 
+    /// Directs the next requests to the switch of the address.
+    pub fn enter_home(&mut self) {
+        self.room.enter(&self.home);
+    }
+
+    /// Description of a port that a client has given.
+    pub fn description(&self, placed: &Placed) -> Option<String> {
+        self.room.shared.of(&placed.switch).name(&placed.port.key())
+    }
+
     /// VSANs of the chassis with their switches. A switch without virtual fabrics has the VSAN 1.
     pub fn vsans(&mut self) -> Result<Vec<(u16, SwitchRow)>, Fault> {
         if self.switches.is_empty() {
-            self.room.switch = self.home.clone();
+            self.enter_home();
             let own = self.room.own()?;
             let mut all = match own.chassis {
                 None => vec![(DEFAULT_VSAN, own)],
@@ -138,7 +148,7 @@ impl<'a> Session<'a> {
     pub fn select(&mut self, vsan: u16) -> Result<SwitchRow, Problem> {
         let found = self.vsans()?.into_iter().find(|(own, _)| *own == vsan);
         let (_, row) = found.ok_or_else(|| failed(format_args!("VSAN {vsan} is not configured")))?;
-        self.room.switch.clone_from(&row.switch);
+        self.room.enter(&row.switch);
         Ok(row)
     }
 
@@ -146,11 +156,11 @@ impl<'a> Session<'a> {
     pub fn ports(&mut self) -> Result<Vec<Placed>, Problem> {
         let mut all = Vec::new();
         for (vsan, row) in self.vsans()? {
-            self.room.switch.clone_from(&row.switch);
+            self.room.enter(&row.switch);
             let (_, ports) = ports::all(&mut self.room)?;
             all.extend(ports.into_iter().map(|port| Placed { vsan, switch: row.switch.clone(), port }));
         }
-        self.room.switch = self.home.clone();
+        self.enter_home();
         all.sort_by_key(|placed| placed.port.number);
         Ok(all)
     }
@@ -163,7 +173,7 @@ impl<'a> Session<'a> {
             let committed = self.room.zone_status()?.committed;
             all.extend(self.aliases_of(vsan, &committed));
         }
-        self.room.switch = self.home.clone();
+        self.enter_home();
         Ok(all)
     }
 

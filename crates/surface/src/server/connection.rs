@@ -7,7 +7,7 @@ use super::workers::Workers;
 use crate::Fabric;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{CONNECTION, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONNECTION, EXPECT, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -28,6 +28,10 @@ pub const MAX_BODY: usize = 4 << 20;
 const SMALL_BODY: u64 = 16 << 10;
 /// Number of larger bodies that are read at once; it bounds the memory.
 const MAX_LARGE_BODIES: usize = 16;
+/// Number of bytes of a refused body that are read after its response.
+const MAX_DRAINED: usize = 32 << 20;
+/// Time without data after which the rest of a refused body is not read.
+const DRAIN_IDLE: Duration = Duration::from_secs(2);
 /// Time after which a request without an answer of the fabric is given up.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
@@ -88,13 +92,19 @@ async fn respond(
     handler: Arc<dyn Handler>,
     shared: &Shared,
 ) -> Response<ReplyBody> {
-    let (head, body) = request.into_parts();
+    let (head, mut body) = request.into_parts();
     if is_of_other_site(&head.method, &head.headers, &peer) {
+        drain(&head, body, shared.limits.body);
         return refuse(&*handler, &head, StatusCode::FORBIDDEN, "the request comes from another site");
     }
-    let bytes = match collect(&head, body, shared).await {
+    let bytes = match collect(&head, &mut body, shared).await {
         Ok(bytes) => bytes,
-        Err((status, reason)) => return refuse(&*handler, &head, status, reason),
+        Err((status, reason)) => {
+            if status != StatusCode::REQUEST_TIMEOUT {
+                drain(&head, body, shared.limits.body);
+            }
+            return refuse(&*handler, &head, status, reason);
+        }
     };
     let copy = || {
         let mut copy = Request::new(());
@@ -128,7 +138,7 @@ async fn respond(
 }
 
 /// Reads a body. On failure returns the status and the reason.
-async fn collect(head: &Parts, body: Incoming, shared: &Shared) -> Result<Bytes, (StatusCode, &'static str)> {
+async fn collect(head: &Parts, body: &mut Incoming, shared: &Shared) -> Result<Bytes, (StatusCode, &'static str)> {
     const TOO_LARGE: (StatusCode, &str) = (StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 4 MiB");
     let hint = body.size_hint();
     if hint.lower() > MAX_BODY as u64 {
@@ -152,13 +162,34 @@ async fn collect(head: &Parts, body: Incoming, shared: &Shared) -> Result<Bytes,
     }
 }
 
+/// Reads the rest of a refused body while the response is sent. A client that sends its whole body
+/// before it reads would otherwise lose the response, because the system resets a connection that
+/// is closed with unread data (RFC 9112, section 9.6). Bytes and time are bounded.
+fn drain(head: &Parts, mut body: Incoming, limit: Duration) {
+    // A client that waits for `100 Continue` has sent nothing, and the response ends its request.
+    if body.is_end_stream() || head.headers.contains_key(EXPECT) {
+        return;
+    }
+    tokio::spawn(async move {
+        let rest = async {
+            let mut left = MAX_DRAINED;
+            while let Ok(Some(Ok(frame))) = timeout(DRAIN_IDLE, body.frame()).await {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                let Some(rest) = left.checked_sub(length) else { break };
+                left = rest;
+            }
+        };
+        let _ = timeout(limit, rest).await;
+    });
+}
+
 fn refuse(handler: &dyn Handler, head: &Parts, status: StatusCode, reason: &str) -> Response<ReplyBody> {
     let mut response = handler.refuse(head, status, reason);
     let headers = response.headers_mut();
     if status == StatusCode::SERVICE_UNAVAILABLE {
         headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     } else {
-        // The rest of the body is not read.
+        // The rest of the body is not answered.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     Reply::Whole(response).into()

@@ -76,7 +76,8 @@ pub fn read(room: &mut Room<'_>) -> Result<Tree, Fault> {
         port_rows(&mut builder, &own, port, &name);
         names.push((port.number, name));
     }
-    entities(&mut builder, &own, &names);
+    let chassis = (room.chassis_name(&own)?, room.chassis_wwn(&own)?);
+    entities(&mut builder, &chassis, &names);
     if let Some(usage) = Usage::read() {
         let memory = usage.memory_bytes.saturating_mul(100) / usage.total_bytes.max(1);
         for (object, percent) in [(1, usage.processor_percent), (6, memory)] {
@@ -211,7 +212,7 @@ fn managed_port(seen: &Seen<'_>, own: &SwitchRow) -> Vec<(u32, Value)> {
 }
 
 /// The chassis and its ports (ENTITY-MIB, RFC 6933). The chassis is the first entity.
-fn entities(builder: &mut Builder, own: &SwitchRow, ports: &[(u32, String)]) {
+fn entities(builder: &mut Builder, (chassis, wwn): &(String, String), ports: &[(u32, String)]) {
     let integer = |number: u32| Value::Integer(i32::try_from(number).unwrap_or(i32::MAX));
     let mut entity = |index: u32, about: String, inside: u32, class: u32, place: u32, name: &str| {
         let mut columns = vec![
@@ -227,13 +228,12 @@ fn entities(builder: &mut Builder, own: &SwitchRow, ports: &[(u32, String)]) {
         if class == CHASSIS {
             columns.extend([
                 (10, Value::text(FIRMWARE)),
-                (11, Value::text(&own.switch_name.replace(':', ""))),
+                (11, Value::text(&wwn.replace(':', ""))),
                 (13, Value::text(&format!("{PRODUCT} switch"))),
             ]);
         }
         builder.row(&[ENTITIES, &[1, 1, 1]].concat(), &[index], columns);
     };
-    let chassis = own.chassis.as_ref().unwrap_or(&own.switch);
     entity(1, format!("{PRODUCT} switch of a laboratory"), 0, CHASSIS, 0, chassis);
     for (number, name) in ports {
         let Some(index) = number.checked_add(2) else { continue };

@@ -59,6 +59,7 @@ impl Agent {
     /// Creates the agent of a switch of the lab. `shared` has the settings that all interfaces of
     /// the switch share.
     pub fn new(switch: &str, community: &str, shared: Shared) -> Agent {
+        shared.register(switch);
         Agent { switch: switch.to_owned(), community: community.as_bytes().to_vec(), shared, kept: Mutex::default() }
     }
 

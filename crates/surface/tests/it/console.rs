@@ -1,9 +1,10 @@
 //! The command line of a switch without a server: commands of a line, arguments, logical switches.
 
 use crate::client::Limited;
-use sanloom_api::control::{Answer, Request, ShowTable};
+use sanloom_api::control::{Answer, Request, ShowTable, ZoneAction};
 use sanloom_api::view::build::Which;
 use sanloom_api::view::{FlogiView, PortMode, PortRow, PortsView, SwitchRow, SwitchView, Table, View};
+use sanloom_api::zone_database::Edit;
 use sanloom_api::zoning::ZoneStatus;
 use sanloom_surface::fos::commands::{Console, Reply};
 use sanloom_surface::fos::{Now, Shared};
@@ -192,6 +193,41 @@ fn fosexec_runs_a_command_at_one_logical_switch_or_at_all_of_them() {
     assert!(reply.output.matches("RBAC permission denied.").count() == 2 && reply.status == 1, "{}", reply.output);
     let (output, status) = once(&mut Chassis(true), "fosexec --fid 20 -cmd cfgsave; switchname");
     assert!(output.contains("answer it with its option -f.\nsw1\n") && status == 0, "{output}");
+}
+
+/// A switch that keeps the zone edits that it receives.
+#[derive(Default)]
+struct Edited(Vec<Edit>);
+
+impl Fabric for Edited {
+    fn ask(&mut self, request: Request) -> Result<Answer, Busy> {
+        if let Request::Zone { action: ZoneAction::As { action, .. }, .. } = &request
+            && let ZoneAction::Edit { edits } | ZoneAction::EditAndCommit { edits } = &**action
+        {
+            self.0.extend(edits.iter().cloned());
+        }
+        Chassis(true).ask(request)
+    }
+}
+
+#[test]
+fn cfgclear_asks_and_has_no_option_that_answers() {
+    let question = "Do you really want to clear all configurations?  (yes, y, no, n): [no] ";
+    for (answer, output, cleared) in
+        [("", "Operation cancelled.\n", false), ("no", "Operation cancelled.\n", false), ("yes", "\n", true)]
+    {
+        let ((mut session, _), mut fabric) = (console(Role::Administer), Edited::default());
+        let now = Now { elapsed: Duration::ZERO, unix_s: 0 };
+        let asked = session.line(now, "cfgclear", &mut fabric);
+        assert!(asked.asks && asked.output.ends_with(question), "{}", asked.output);
+        assert!(asked.output.starts_with("The Clear All action will clear all Aliases, Zones, FA Zones\nand "));
+        assert!(fabric.0.is_empty());
+        let reply = session.line(now, answer, &mut fabric);
+        assert_eq!((&*reply.output, reply.asks, fabric.0 == [Edit::Clear]), (output, false, cleared), "{answer}");
+    }
+    assert_eq!(once(&mut Chassis(true), "cfgclear -f"), ("Usage: cfgclear\n".to_owned(), 1));
+    let (output, _) = once(&mut Chassis(true), "fosexec --fid 20 -cmd cfgclear; switchname");
+    assert!(output.ends_with("select the switch with setcontext, and run it there.\nsw1\n"), "{output}");
 }
 
 #[test]

@@ -28,7 +28,11 @@ impl Client {
         let mut users = Users::new().unwrap();
         users.set("admin", Role::Administer, "password").unwrap();
         users.set("guest", Role::View, "password").unwrap();
-        Client { rest: Rest::new("sw1", mode, Arc::new(users), Shared::default()), now: Duration::ZERO }
+        Client::of(Rest::new("sw1", mode, Arc::new(users), Shared::default()))
+    }
+
+    pub fn of(rest: Rest) -> Client {
+        Client { rest, now: Duration::ZERO }
     }
 
     fn send(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: &[u8]) -> Response<Bytes> {
@@ -210,6 +214,36 @@ fn strict_mode_refuses_the_fourth_session_until_one_is_idle_for_too_long() {
     let mut open = Client::new(Mode::default());
     assert!((0..64).all(|_| open.login().status() == 200));
     assert_eq!(open.login().status(), 403);
+}
+
+#[test]
+fn a_limit_of_sessions_that_a_client_sets_is_in_force_in_each_mode() {
+    const LIMITS: &str = "/rest/running/brocade-chassis/management-interface-configuration";
+    for strict in [false, true] {
+        let mut client = Client::new(Mode { strict, ..Mode::default() });
+        let token = client.token();
+        let default = if strict { 3 } else { 64 };
+        let shown = |client: &mut Client, limit: u32| {
+            let answer = client.get(LIMITS, &token);
+            assert!(text(&answer).contains(&format!("<max-rest-sessions>{limit}<")), "{}", text(&answer));
+        };
+        shown(&mut client, default);
+        let patch = |client: &mut Client, limit: u32| {
+            let body = format!("{{\"management-interface-configuration\":{{\"max-rest-sessions\":{limit}}}}}");
+            let fields = [("authorization", &*token), ("content-type", "application/yang-data+json")];
+            client.send("PATCH", LIMITS, &fields, body.as_bytes()).status().as_u16()
+        };
+        // The value that was read is no change, and another one above 10 is refused.
+        assert_eq!((patch(&mut client, default), patch(&mut client, 11)), (204, 400));
+        shown(&mut client, default);
+        assert_eq!(patch(&mut client, 4), 204);
+        shown(&mut client, 4);
+        for _ in 1..4 {
+            assert_eq!(client.login().status(), 200);
+        }
+        let fifth = client.login();
+        assert_eq!((fifth.status().as_u16(), &*message(&fifth)), (403, "Max limit for REST sessions reached"));
+    }
 }
 
 #[test]

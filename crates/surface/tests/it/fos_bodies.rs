@@ -211,6 +211,12 @@ fn a_logical_switch_has_all_its_ports_with_names_and_states() {
         assert!(port.contains(leaf), "{port}");
     }
     assert_eq!(send("PATCH", "interface/fibrechannel/name/0%2f11", "<enabled-state>6</enabled-state>").0, 204);
+    // The address and the body name the same port.
+    let named =
+        |name: &str| format!("<fibrechannel><name>{name}</name><enabled-state>6</enabled-state></fibrechannel>");
+    assert_eq!(send("PATCH", "interface/fibrechannel/name/0%2f11", &named("0/11")).0, 204);
+    let (status, answer) = send("PATCH", "interface/fibrechannel/name/0%2f11", &named("0/12"));
+    assert!(status == 400 && answer.contains("name is 0/11 in the address and 0/12 in the body"), "{answer}");
     let (_, switch) = send("GET", "fibrechannel-logical-switch/fibrechannel-logical-switch", "");
     assert_eq!(switch.matches("<port-member>").count(), 8, "{switch}");
 }

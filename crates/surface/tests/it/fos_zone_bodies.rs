@@ -3,9 +3,9 @@
 
 use crate::client::Alone;
 use crate::fos::{Client, text};
-use sanloom_api::control::{Answer, Request as Ask, ZoneAction};
+use sanloom_api::control::{Answer, Request as Ask, ZoneAction, ZoneClient};
 use sanloom_api::zone_database::{Database, Definition, Edit, Effective, EffectiveZone, Kind, Member};
-use sanloom_api::zoning::ZoneStatus;
+use sanloom_api::zoning::{ZoneStatus, ZoneTransaction};
 use sanloom_surface::fos::Mode;
 use sanloom_surface::{Busy, Fabric};
 
@@ -360,6 +360,85 @@ fn an_effective_configuration_that_was_read_is_accepted_with_another_value_of_a_
     // Alone, its value changes nothing.
     let (status, answer, changes) = session.send("PATCH", EFFECTIVE, &wrapped(&format!("<db-max>{number}</db-max>")));
     assert_eq!((status, changes.len()), (204, 0), "{answer}");
+}
+
+/// A fabric with this committed database, and a transaction of the first session with the other.
+struct Pending {
+    committed: Database,
+    working: Option<Database>,
+    changes: Vec<ZoneAction>,
+}
+
+impl Fabric for Pending {
+    fn ask(&mut self, request: Ask) -> Result<Answer, Busy> {
+        let Ask::Zone { action, .. } = request else { return Alone.ask(request) };
+        let action = match action {
+            ZoneAction::As { action, .. } => *action,
+            action => action,
+        };
+        if action != ZoneAction::Show {
+            self.changes.push(action);
+        }
+        let owner = ZoneClient { session: "sw1/rest/1".to_owned(), ..ZoneClient::default() };
+        let open = ZoneTransaction { token: 1, owner: Some(owner), ..ZoneTransaction::default() };
+        let (committed, working) = (self.committed.clone(), self.working.clone());
+        let transaction = working.is_some().then_some(open);
+        Ok(Answer::Zones(Box::new(ZoneStatus { committed, working, transaction, ..ZoneStatus::default() })))
+    }
+}
+
+#[test]
+fn a_defined_configuration_that_was_read_is_accepted_with_every_kind_of_member() {
+    // Port name, node name of a node that is not logged in, domain with index, and address.
+    let members = [WWN, "wwnn:20:00:00:00:00:00:00:07", "1,5", "0x020400"].map(str::to_owned);
+    let of_zone = members.iter().map(|member| Member::Port(member.clone()));
+    let zone = Definition {
+        members: of_zone.chain([Member::Alias { alias: "a".to_owned() }]).collect(),
+        principals: Vec::new(),
+    };
+    let committed = Database {
+        aliases: [("a".to_owned(), members.to_vec())].into(),
+        zones: [("z".to_owned(), zone.clone())].into(),
+        configs: [("c".to_owned(), vec!["z".to_owned()])].into(),
+        ..Database::default()
+    };
+    let mut fabric = Pending { committed, working: None, changes: Vec::new() };
+    let Session { mut client, token } = Session::open();
+    for kind in ["application/yang-data+xml", "application/yang-data+json"] {
+        let fields = [("authorization", &*token), ("accept", kind), ("content-type", kind)];
+        let read = text(&client.send_to(&mut fabric, "GET", ZONES, &fields, b"")).to_owned();
+        let body = match kind.ends_with("json") {
+            true => serde_json::from_str::<serde_json::Value>(&read).unwrap()["Response"].take().to_string(),
+            false => read.split_once("<Response>").unwrap().1.replace("</Response>", ""),
+        };
+        assert!(body.contains("0x020400"), "{body}");
+        let answer = client.send_to(&mut fabric, "PATCH", ZONES, &fields, body.as_bytes());
+        assert_eq!(answer.status(), 204, "{}", text(&answer));
+        let Some(ZoneAction::Edit { edits }) = fabric.changes.pop() else { panic!("no edits: {body}") };
+        assert!(edits.contains(&Edit::ReplaceAlias { name: "a".to_owned(), members: members.to_vec() }), "{edits:?}");
+        assert!(edits.contains(&Edit::ReplaceZone { name: "z".to_owned(), zone: zone.clone() }), "{edits:?}");
+    }
+    // Another number of digits is no address.
+    for wrong in ["0x20400", "0x0204000", "0x02040g", "0x"] {
+        let body = format!(
+            "<alias><alias-name>a</alias-name><member-entry><alias-entry-name>{wrong}</alias-entry-name></member-entry></alias>"
+        );
+        let answer = client.send_to(&mut fabric, "PATCH", ZONES, &[("authorization", &token)], body.as_bytes());
+        assert_eq!((answer.status().as_u16(), fabric.changes.len()), (400, 0), "{wrong}: {}", text(&answer));
+    }
+}
+
+#[test]
+fn a_pending_default_zone_is_visible_to_its_owner_only() {
+    let working = Some(Database { default_open: true, ..Database::default() });
+    let mut fabric = Pending { committed: Database::default(), working, changes: Vec::new() };
+    let mut client = Client::new(Mode::default());
+    for expected in [1, 0] {
+        let token = client.token();
+        let answer = client.send_to(&mut fabric, "GET", EFFECTIVE, &[("authorization", &token)], b"");
+        let leaf = format!("<default-zone-access>{expected}</default-zone-access>");
+        assert!(text(&answer).contains(&leaf), "{}", text(&answer));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod client;
 mod console;
 mod fos;
 mod fos_bodies;
+mod fos_shared;
 mod fos_zone_bodies;
 mod nxapi;
 mod page;

@@ -125,6 +125,35 @@ fn a_body_above_4_mib_is_refused_and_one_of_4_mib_is_not() {
 }
 
 #[test]
+fn a_client_that_sends_a_whole_body_before_it_reads_receives_the_refusal() {
+    let (_server, address, ..) = echo();
+    let chunked = |length: usize| {
+        let chunks = [format!("{length:x}\r\n").into_bytes(), vec![b'x'; length], b"\r\n0\r\n\r\n".to_vec()];
+        ("Transfer-Encoding: chunked".to_owned(), chunks.concat())
+    };
+    let declared = |length: usize| (format!("Content-Length: {length}"), vec![b'x'; length]);
+    let (over, more) = (MAX_BODY + 1, 6 << 20);
+    for (origin, expected, (length, body)) in [
+        ("", 413, declared(over)),
+        ("", 413, declared(more)),
+        ("", 413, chunked(over)),
+        ("", 413, chunked(more)),
+        ("Origin: http://evil\r\n", 403, declared(more)),
+    ] {
+        let mut stream = connect(address);
+        let head = format!("POST /x HTTP/1.1\r\nHost: a\r\n{origin}{length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&body).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(status(&answer), expected, "{length}: {answer}");
+    }
+    // A client that waits for a permission to send receives the refusal instead.
+    let waits = format!("POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: {over}\r\n\r\n");
+    assert_eq!(status(&exchange(address, waits.as_bytes())), 413);
+}
+
+#[test]
 fn a_defect_of_a_room_concerns_one_request() {
     let (_server, address, ..) = echo();
     for _ in 0..16 {

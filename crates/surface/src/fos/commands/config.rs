@@ -28,13 +28,12 @@ pub fn zone_size(room: &mut Room<'_>, _: &[String]) -> Outcome {
 /// `chassisshow`. The lab has no power supplies, fans and serial numbers.
 pub fn chassis_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
     let own = room.own()?;
-    let name = room.shared.name("chassis").or(own.chassis).unwrap_or(own.switch);
+    let (name, wwn) = (room.chassis_name(&own)?, room.chassis_wwn(&own)?);
     let text = format!(
         "\nChassis Family: {PRODUCT}\nChassis Backplane Revision: 0\n\nCHASSIS/WWN  Unit: 1\n\
          Header Version:         2\nFactory Part Num:       none\nFactory Serial Num:     none\n\
          ID:                     {PRODUCT}\nPart Num:               none\nChassis Name:           {name}\n\
-         License ID:             {}\n",
-        own.switch_name
+         License ID:             {wwn}\n"
     );
     Ok((text, 0))
 }
@@ -132,7 +131,7 @@ pub fn show(room: &mut Room<'_>, words: &[String]) -> Outcome {
     let fabric = own.vf_id.unwrap_or(128);
     let mut lines = Vec::new();
     if all {
-        let chassis = room.shared.name("chassis").or_else(|| own.chassis.clone()).unwrap_or_else(|| own.switch.clone());
+        let chassis = room.chassis_name(&own)?;
         lines.extend([
             "[Configuration upload Information]".to_owned(),
             "Configuration Format = 3.0".to_owned(),

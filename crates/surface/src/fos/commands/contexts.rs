@@ -114,7 +114,10 @@ impl Console {
             all.output += &format!("{}\n\"{command}\" on FID {id}:\n\n{}", "-".repeat(51), reply.output);
             if reply.asks {
                 self.question = None;
-                all.output += "\nThe command asks; answer it with its option -f.\n";
+                all.output += match &*name {
+                    "cfgclear" => "\nThe command asks; select the switch with setcontext, and run it there.\n",
+                    _ => "\nThe command asks; answer it with its option -f.\n",
+                };
                 all.status = 1;
                 all.failed += 1;
             }

@@ -90,12 +90,12 @@ pub fn chassis_name(room: &mut Room<'_>, arguments: &[String]) -> Outcome {
     let own = room.own()?;
     match arguments {
         [] => {
-            let name = room.shared.name("chassis").or(own.chassis).unwrap_or(own.switch);
+            let name = room.chassis_name(&own)?;
             Ok((format!("{name}\n"), 0))
         }
         [name] if name.starts_with('-') => Err(usage()),
         [name] if is_name(name, 31) => {
-            room.shared.lock().names.insert("chassis".to_owned(), name.clone());
+            room.shared.chassis().name = Some(name.clone());
             Ok(("Committing configuration...\nDone.\n".to_owned(), 0))
         }
         [_] => Err(Fault::invalid(

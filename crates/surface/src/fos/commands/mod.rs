@@ -123,7 +123,7 @@ impl Console {
 
     /// Prompt of a shell.
     pub fn prompt(&self) -> String {
-        let name = self.shared.name("switch").unwrap_or_else(|| self.switch.clone());
+        let name = self.shared.name_of(&self.switch);
         format!("{name}:FID{}:{}> ", self.shared.lock().fabric_id, self.who.user)
     }
 
@@ -222,6 +222,7 @@ impl Console {
             "cfgenable" => zones::question(&arguments, zones::Ask::Enable),
             "cfgdisable" => zones::question(&arguments, zones::Ask::Disable),
             "cfgsave" => zones::question(&arguments, zones::Ask::Save),
+            "cfgclear" => zones::question(&arguments, zones::Ask::Clear),
             "defzone" if changes => zones::question(&arguments, zones::Ask::DefaultZone),
             _ => {
                 let Some(command) = entry.run else { return Reply::default() };
@@ -247,12 +248,12 @@ impl Console {
         }
     }
 
-    /// Makes the change of a command that has asked. The default zone changes in the transaction,
-    /// and all other ones commit it.
+    /// Makes the change of a command that has asked. `defzone` and `cfgclear` change the
+    /// transaction, and all other commands commit it.
     fn perform(&mut self, now: Now, edits: Vec<Edit>, fabric: &mut dyn Fabric) -> Reply {
         let mut room = self.room(now, fabric);
         let result = match edits[..] {
-            [Edit::SetDefault { .. }] => zones::stage(&mut room, edits),
+            [Edit::SetDefault { .. } | Edit::Clear] => zones::stage(&mut room, edits),
             _ => zones::commit(&mut room, edits),
         };
         match result {

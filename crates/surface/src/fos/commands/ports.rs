@@ -67,8 +67,10 @@ pub fn switch_show(room: &mut Room<'_>, words: &[String]) -> Outcome {
     for login in logged_in {
         logins.entry(login.port).or_default().push(login.port_name);
     }
-    let neighbours: BTreeMap<String, SwitchRow> =
-        room.switches()?.into_iter().map(|row| (row.switch.clone(), row)).collect();
+    let neighbours: Neighbours = (room.switches()?.into_iter())
+        .map(|row| (room.shared.name_of(&row.switch), row))
+        .map(|(name, row)| (row.switch, (row.switch_name, name)))
+        .collect();
     let trunks = trunks(room)?;
     for port in &ports {
         let empty = Vec::new();
@@ -86,6 +88,9 @@ pub fn switch_show(room: &mut Room<'_>, words: &[String]) -> Outcome {
     }
     Ok((text, 0))
 }
+
+/// World-wide name and name for people of each switch.
+type Neighbours = BTreeMap<String, (String, String)>;
 
 fn state(port: &Port) -> &'static str {
     match &port.row {
@@ -130,12 +135,7 @@ pub fn trunk_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
     }
 }
 
-fn proto(
-    port: &Port,
-    logins: &[String],
-    neighbours: &BTreeMap<String, SwitchRow>,
-    trunks: &BTreeMap<String, u32>,
-) -> String {
+fn proto(port: &Port, logins: &[String], neighbours: &Neighbours, trunks: &BTreeMap<String, u32>) -> String {
     if port.disabled() {
         return "Disabled (Persistent)".to_owned();
     }
@@ -148,7 +148,7 @@ fn proto(
         },
         PortMode::E => {
             let switch = row.attached.rsplit_once(':').and_then(|(switch, _)| neighbours.get(switch));
-            let (wwn, name) = switch.map_or(("", ""), |row| (&*row.switch_name, &*row.switch));
+            let (wwn, name) = switch.map_or(("", ""), |(wwn, name)| (&**wwn, &**name));
             match trunks.get(&row.port) {
                 Some(master) if *master != port.number => format!("E-Port  (Trunk port, master is Port {master:>2} )"),
                 Some(_) => format!("E-Port  {wwn} \"{name}\" (Trunk master)"),
@@ -177,7 +177,7 @@ pub fn isl_show(room: &mut Room<'_>, _: &[String]) -> Outcome {
         let links = master.map_or(1, |master| trunks.values().filter(|other| *other == master).count());
         let digits: String = isl.rate.chars().take_while(char::is_ascii_digit).collect();
         let speed: u32 = digits.parse().unwrap_or_default();
-        let row = rows.get(&far);
+        let (row, far) = (rows.get(&far), room.shared.name_of(&far));
         lines.push(format!(
             "{:>3}:{port:>3}->{far_port:>3} {} {:>3} {far:<22} sp: {speed:>2}.000G bw: {:>2}.000G {}\n",
             lines.len() + 1,

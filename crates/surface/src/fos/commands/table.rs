@@ -90,7 +90,7 @@ pub const COMMANDS: &[Entry] = &[
     write("aliremove", MEMBERS, "Remove a member from a zone alias", zones::remove_alias),
     read("cfgactvshow", "", "Print the effective zone configuration", zones::active),
     write("cfgadd", MEMBERS, "Add a member to a configuration", zones::add_config),
-    write("cfgclear", "[-f]", "Delete all zone definitions", zones::clear),
+    session("cfgclear", "", "Delete all zone definitions", Effect::Change),
     write("cfgcreate", MEMBERS, "Create a zone configuration", zones::create_config),
     write("cfgdelete", OBJECT, "Delete a zone configuration", zones::delete_config),
     session("cfgdisable", "[-f]", "Disable the effective configuration", Effect::Change),

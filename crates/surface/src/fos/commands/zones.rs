@@ -19,6 +19,8 @@ pub enum Ask {
     Disable,
     /// `cfgsave`.
     Save,
+    /// `cfgclear`, which has no option -f.
+    Clear,
     /// `defzone` with an option that changes it.
     DefaultZone,
 }
@@ -27,6 +29,12 @@ pub enum Ask {
 pub fn question(arguments: &[String], ask: Ask) -> Result<(String, Vec<Edit>, bool), Fault> {
     let force = arguments.iter().any(|word| word == "-f");
     let words: Vec<&str> = arguments.iter().map(String::as_str).filter(|word| *word != "-f").collect();
+    if ask == Ask::Clear {
+        let text = "The Clear All action will clear all Aliases, Zones, FA Zones\nand configurations in the Defined \
+                    configuration.\nRun cfgSave to commit the transaction or cfgTransAbort to\ncancel the \
+                    transaction.\nDo you really want to clear all configurations?  (yes, y, no, n): [no] ";
+        return if arguments.is_empty() { Ok((text.to_owned(), vec![Edit::Clear], false)) } else { Err(usage()) };
+    }
     let (about, verb, edits) = match (ask, &words[..]) {
         (Ask::Enable, [config]) if !config.starts_with('-') => {
             ("enable", format!("enable '{config}' configuration"), vec![Edit::Enable { config: (*config).to_owned() }])
@@ -196,15 +204,6 @@ commands! {
     create_alias, add_alias, remove_alias, delete_alias, ALIAS;
     create_zone, add_zone, remove_zone, delete_zone, ZONE;
     create_config, add_config, remove_config, delete_config, CONFIG
-}
-
-/// `cfgclear [-f]`.
-pub fn clear(room: &mut Room<'_>, words: &[String]) -> Outcome {
-    if !(words.is_empty() || words == ["-f"]) {
-        return Err(usage());
-    }
-    zone_edits::edit(room, None, vec![Edit::Clear])?;
-    Ok((String::new(), 0))
 }
 
 /// `cfgtransabort [TOKEN]`.

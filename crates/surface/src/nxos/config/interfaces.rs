@@ -54,7 +54,8 @@ pub fn description(session: &mut Session<'_>, values: &Values) -> Outcome {
         return Err(failed("% A description has at most 80 characters"));
     }
     for placed in chosen(session)? {
-        let mut settings = session.room.shared.lock();
+        let shared = session.room.shared.of(&placed.switch);
+        let mut settings = shared.lock();
         match text {
             Some(text) => settings.names.insert(placed.port.key(), text.to_owned()),
             None => settings.names.remove(&placed.port.key()),

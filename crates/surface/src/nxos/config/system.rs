@@ -26,6 +26,7 @@ pub fn switch_name(session: &mut Session<'_>, values: &Values) -> Outcome {
     if name.len() > 63 || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
         return Err(failed("% Invalid switch name: 1 to 63 letters, digits and the characters - _ ."));
     }
+    session.enter_home();
     session.room.shared.lock().names.insert("switch".to_owned(), name.to_owned());
     done()
 }

@@ -81,7 +81,7 @@ fn port(session: &Session<'_>, placed: &Placed, all: bool) -> String {
         ("switchport speed", default(settings.speed, "auto")),
         ("switchport mode", default(settings.mode, "auto")),
         ("switchport trunk mode", default(settings.trunk, "off")),
-        ("switchport description", session.room.shared.name(&placed.port.key())),
+        ("switchport description", session.description(placed)),
     ];
     for (name, value) in lines {
         text.extend(value.map(|value| format!("  {name} {value}\n")));

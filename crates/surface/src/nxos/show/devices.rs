@@ -96,7 +96,7 @@ pub fn fcns(session: &mut Session<'_>, values: &Values) -> Outcome {
         session.select(vsan)?;
         let domains: BTreeMap<u8, String> = switches::members(&mut session.room)?
             .into_iter()
-            .filter_map(|(row, _)| Some((row.domain?, row.switch)))
+            .filter_map(|(row, _)| Some((row.domain?, session.room.shared.name_of(&row.switch))))
             .collect();
         let mut objects = session.room.names()?.objects;
         let prefix = only.map(|domain| format!("{domain:02x}"));

@@ -115,7 +115,7 @@ pub fn detailed(session: &mut Session<'_>, values: &Values) -> Outcome {
     let (mut text, mut rows) = (String::new(), Vec::new());
     for placed in chosen(session, names)? {
         let settings = session.nx.lock().ports.get(&placed.port.number).cloned().unwrap_or_default();
-        let given = session.room.shared.name(&placed.port.key());
+        let given = session.description(&placed);
         let (name, (_, reason)) = (interface(placed.port.number), state(&placed));
         let up = if placed.port.online() { "up" } else { "down" };
         let reason_text = reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));

@@ -23,7 +23,7 @@ pub fn log_file(session: &mut Session<'_>, values: &Values) -> Outcome {
         session.select(vsan)?;
         rows.extend(session.room.events()?.events.into_iter().map(|row| (vsan, row)));
     }
-    session.room.switch = session.home.clone();
+    session.enter_home();
     rows.sort_by_key(|(_, row)| row.sequence);
     let first = rows.len().saturating_sub(most);
     Ok(Shown::text(rows[first..].iter().map(|(vsan, row)| line(row, *vsan, &host, now_s)).collect::<String>()))

@@ -73,7 +73,7 @@ pub fn descriptions_of(session: &mut Session<'_>, names: Option<&str>) -> Outcom
     let mut text = format!("{}Interface       Description\n{}", rule(79), rule(79));
     let mut rows = Vec::new();
     for placed in chosen(session, names)? {
-        let given = session.room.shared.name(&placed.port.key()).unwrap_or_else(|| "--".to_owned());
+        let given = session.description(&placed).unwrap_or_else(|| "--".to_owned());
         let name = interface(placed.port.number);
         text += &format!("{name:<15} {given}\n");
         rows.push(json!({"interface": name, "description": given}));

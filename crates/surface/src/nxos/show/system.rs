@@ -23,7 +23,7 @@ fn uptime(session: &Session<'_>) -> [u64; 4] {
 
 /// Name of the switch for people.
 pub fn host_name(session: &Session<'_>) -> String {
-    session.room.shared.name("switch").unwrap_or_else(|| session.home.clone())
+    session.room.shared.name_of(&session.home)
 }
 
 /// `show version`.
@@ -62,7 +62,7 @@ pub fn inventory(session: &mut Session<'_>, _: &Values) -> Outcome {
     let own = session.room.own()?;
     let product = switches::PRODUCT;
     let ports: usize = session.ports()?.len();
-    let serial = own.switch_name.replace(':', "");
+    let serial = session.room.chassis_wwn(&own)?.replace(':', "");
     let parts = [
         ("Chassis", format!("{product} switch"), product, serial),
         ("Slot 1", format!("{ports} ports"), product, "--".to_owned()),
@@ -166,15 +166,15 @@ pub fn topology(session: &mut Session<'_>, values: &Values) -> Outcome {
             let (Some(domain), Ok(number)) = (domains.get(peer).copied().flatten(), number.parse::<u32>()) else {
                 continue;
             };
-            let address = switches::address(&session.room, peer);
+            let (address, name) = (switches::address(&session.room, peer), session.room.shared.name_of(peer));
             let (own, other) = (interface(port.number), interface(number));
-            lines += &format!("{own:>17} {:>12} {other:>16}  {address}({peer})\n", format!("0x{domain:02x}({domain})"));
+            lines += &format!("{own:>17} {:>12} {other:>16}  {address}({name})\n", format!("0x{domain:02x}({domain})"));
             rows.push(json!({
                 "interface": own,
                 "peer_domain": format!("0x{domain:02x}({domain})"),
                 "peer_interface": other,
                 "peer_ip_address": address,
-                "peer_switch_name": peer,
+                "peer_switch_name": name,
             }));
         }
         if rows.is_empty() {
