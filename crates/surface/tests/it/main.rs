@@ -7,6 +7,7 @@ mod fos;
 mod fos_bodies;
 mod fos_zone_bodies;
 mod nxapi;
+mod nxapi_zones;
 mod page;
 mod reference;
 mod server;
