@@ -59,8 +59,8 @@ pub struct Vsan {
     pub empty_aliases: BTreeSet<String>,
     /// Targets of zones without another member, which the fabric does not have.
     pub targets: BTreeMap<String, Vec<Member>>,
-    /// Zone sets of zones that the fabric does not have. Each zone returns to its zone sets with its
-    /// next member.
+    /// Zone sets of zones that the fabric does not have. Each zone returns to its zone sets with
+    /// its next member.
     pub sets_of: BTreeMap<String, BTreeSet<String>>,
     /// FC aliases of one port name, which would be device aliases otherwise.
     pub fcaliases: BTreeSet<String>,

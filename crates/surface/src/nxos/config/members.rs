@@ -1,4 +1,5 @@
-//! Members of zones, and zones that the fabric does not have: without members, or with targets only.
+//! Members of zones, and zones that the fabric does not have: without members, or with targets
+//! only.
 
 use crate::nxos::reply::{Outcome, Problem, failed};
 use crate::nxos::session::{Session, done, number, world_wide_name};
