@@ -2,7 +2,7 @@
 //!
 //! [`zone_commands`] compares two databases and writes a script for Fabric OS or NX-OS, and one
 //! that undoes it. Scripts add before they remove, so that no object is empty in between; objects
-//! that change their kind are removed first.
+//! that change their kind are removed first, and so are device aliases of NX-OS whose port changes.
 
 mod drift;
 mod fos;

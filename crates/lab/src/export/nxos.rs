@@ -212,15 +212,18 @@ fn without_moved_aliases(before: &ZoneDatabase, after: &ZoneDatabase) -> Option<
 /// Writes the changes of aliases, zones and zone sets.
 fn changes(before: &ZoneDatabase, after: &ZoneDatabase, script: &mut Script) {
     let vsan = script.vsan;
-    let (from, to) = (lists(before), lists(after));
+    let (first, to) = (lists(before), lists(after));
+    let mut from = first.clone();
     // The configuration in force may be another one than that of the part.
     let smart = |database: &ZoneDatabase| {
         let in_force = database.effective.iter().flat_map(|effective| &effective.zones);
         let mut in_force = in_force.map(|zone| !zone.principals.is_empty());
         database.defined.zones.values().any(|zone| !zone.principals.is_empty()) || in_force.any(|is_peer| is_peer)
     };
-    let (old, new) = (aliases(before, &from), aliases(after, &to));
-    device_aliases(&old, &new, script);
+    let (old, new) = (aliases(before, &first), aliases(after, &to));
+    let released = released(&old, &new);
+    release(&mut from, &released, script);
+    device_aliases(&old, &new, &released, script);
     for (name, (_, members)) in new.iter().filter(|(_, (device, _))| !device) {
         let known = old.get(name).filter(|(device, _)| !device).map_or(&[][..], |(_, members)| members);
         script.edit("fcalias", name, &missing(members, known), &missing(known, members));
@@ -269,7 +272,8 @@ fn changes(before: &ZoneDatabase, after: &ZoneDatabase, script: &mut Script) {
     let gone: Vec<&&String> = old
         .iter()
         .filter(|(name, (device, _))| *device && new.get(*name).is_none_or(|(d, _)| !d))
-        .map(|(n, _)| n)
+        .map(|(name, _)| name)
+        .filter(|name| !released.contains(*name))
         .collect();
     if !gone.is_empty() {
         script.device_aliases(&gone.iter().map(|name| format!("  no device-alias name {name}")).collect::<Vec<_>>());
@@ -279,17 +283,49 @@ fn changes(before: &ZoneDatabase, after: &ZoneDatabase, script: &mut Script) {
     }
 }
 
-/// Writes the device aliases that are new or stand for another port.
-fn device_aliases(old: &Aliases<'_>, new: &Aliases<'_>, script: &mut Script) {
-    let mut lines = Vec::new();
-    for (name, (_, members)) in new.iter().filter(|(_, (device, _))| *device) {
-        let known = old.get(name).filter(|(device, _)| *device);
-        if known.is_some_and(|(_, known)| known == members) {
-            continue;
+/// A device alias that is new or stands for another port, with its port.
+fn added<'a>(old: &Aliases<'a>, new: &Aliases<'a>) -> Vec<(&'a String, &'a Vec<String>)> {
+    let devices = new.iter().filter(|(_, (device, _))| *device);
+    let is_new = |name: &String, members: &Vec<String>| old.get(name) != Some(&(true, members));
+    devices.map(|(name, (_, members))| (*name, *members)).filter(|(name, members)| is_new(name, members)).collect()
+}
+
+/// Device aliases that release their ports before any is added: those that get another port, and
+/// those that are removed and whose port another one gets.
+fn released<'a>(old: &Aliases<'a>, new: &Aliases<'a>) -> BTreeSet<&'a String> {
+    let added = added(old, new);
+    let is_taken = |name: &String, members: &Vec<String>| {
+        added.iter().any(|(new, ports)| *new == name || ports.iter().any(|port| members.contains(port)))
+    };
+    old.iter().filter(|(name, (device, members))| *device && is_taken(name, members)).map(|(name, _)| *name).collect()
+}
+
+/// Removes device aliases from their zones, before they release their ports. In the basic mode of
+/// device aliases a zone stores the port name of an alias, so it would keep the old port. `from`
+/// has the zones afterwards.
+fn release(from: &mut Lists, released: &BTreeSet<&String>, script: &mut Script) {
+    let is_released = |member: &String| {
+        let alias = member.strip_prefix("device-alias ").and_then(|words| words.split(' ').next());
+        alias.is_some_and(|alias| released.iter().any(|name| *name == alias))
+    };
+    let mut is_told = false;
+    for (name, zone) in &mut from.zones {
+        let (gone, rest): (Vec<String>, Vec<String>) =
+            std::mem::take(&mut zone.members).into_iter().partition(is_released);
+        zone.members = rest;
+        if !gone.is_empty() && !is_told {
+            script.line("! Device aliases release their ports: zones drop them, and get them back afterwards");
+            is_told = true;
         }
-        if known.is_some() {
-            lines.push(format!("  no device-alias name {name}"));
-        }
+        script.edit("zone", name, &[], &gone.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
+/// Writes the device aliases that are new or stand for another port. Ports are released first: a
+/// port has one device alias.
+fn device_aliases(old: &Aliases<'_>, new: &Aliases<'_>, released: &BTreeSet<&String>, script: &mut Script) {
+    let mut lines: Vec<String> = released.iter().map(|name| format!("  no device-alias name {name}")).collect();
+    for (name, members) in added(old, new) {
         lines.extend(members.iter().map(|member| format!("  device-alias name {name} {member}")));
     }
     if !lines.is_empty() {

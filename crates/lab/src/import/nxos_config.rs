@@ -191,6 +191,15 @@ fn parse(words: &[&str]) -> Result<(String, Role), Fate> {
         ["*", "fcid", ..] | ["fcid", ..] if bracket("[device-alias").is_some() => {
             bracket("[device-alias").unwrap_or_default().to_owned()
         }
+        ["*", "fcid", ..] | ["fcid", ..] if bracket("[nwwn").is_some() => {
+            format!("wwnn:{}", wwn_text(first(bracket("[nwwn").as_ref())?))
+        }
+        ["*", "fcid", ..] | ["fcid", ..] if bracket("[domain-id").is_some() => {
+            let domain = bracket("[domain-id").and_then(|domain| domain.parse::<u8>().ok());
+            let port = bracket("port-number").and_then(|port| port.parse::<u16>().ok());
+            let (domain, port) = domain.filter(|d| (1..=239).contains(d)).zip(port).ok_or_else(incomplete)?;
+            format!("{domain},{port}")
+        }
         ["*", "fcid", address, ..] | ["fcid", address, ..] => {
             let digits = address.strip_prefix("0x").unwrap_or(address);
             let address = u32::from_str_radix(digits, 16).ok().filter(|a| *a <= 0xff_ffff).ok_or_else(incomplete)?;

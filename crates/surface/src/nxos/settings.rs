@@ -1,5 +1,6 @@
 //! Settings of a chassis that only this interface has: [`Shared`].
 
+use sanloom_api::zone_database::{Database, Member};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -56,12 +57,38 @@ pub struct Vsan {
     pub empty_sets: BTreeSet<String>,
     /// FC aliases without members.
     pub empty_aliases: BTreeSet<String>,
+    /// Targets of zones without another member, which the fabric does not have.
+    pub targets: BTreeMap<String, Vec<Member>>,
+    /// Zone sets of zones that the fabric does not have. Each zone returns to its zone sets with
+    /// its next member.
+    pub sets_of: BTreeMap<String, BTreeSet<String>>,
     /// FC aliases of one port name, which would be device aliases otherwise.
     pub fcaliases: BTreeSet<String>,
     /// Zones and their members to which a client has given the role `both`.
     pub both: BTreeSet<(String, String)>,
     /// Result of the last change, as `show zone status` prints it.
     pub status: String,
+}
+
+impl Vsan {
+    /// Forgets that names are those of FC aliases, if no database of the switch has an alias of the
+    /// name: another interface has deleted it.
+    pub fn forget_deleted(&mut self, databases: &[&Database]) {
+        self.fcaliases.retain(|name| databases.iter().any(|own| own.aliases.contains_key(name)));
+    }
+
+    /// Gives a device alias another name in the zones that the fabric does not have, and forgets
+    /// that an FC alias had the name.
+    pub fn rename_alias(&mut self, from: &str, to: &str) {
+        self.fcaliases.remove(to);
+        for member in self.targets.values_mut().flatten() {
+            if let Member::Alias { alias } = member
+                && alias == from
+            {
+                to.clone_into(alias);
+            }
+        }
+    }
 }
 
 /// Settings of a port that have no effect in the fabric.

@@ -8,6 +8,7 @@ mod fos_bodies;
 mod fos_shared;
 mod fos_zone_bodies;
 mod nxapi;
+mod nxapi_zones;
 mod page;
 mod reference;
 mod server;

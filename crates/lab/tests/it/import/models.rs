@@ -221,11 +221,20 @@ impl Model for Nx {
                     // The NX-API of this program has one name space for both kinds of aliases.
                     let is_free = self.members("fcalias", name).is_none();
                     assert!(is_free, "{line}: is an fcalias");
-                    let old = self.device_aliases.insert(name.to_owned(), format!("pwwn {port}"));
+                    let port = format!("pwwn {port}");
+                    let owner = self.device_aliases.iter().find(|(_, own)| **own == port);
+                    assert_eq!(owner, None, "{line}: the port has an alias");
+                    let old = self.device_aliases.insert(name.to_owned(), port);
                     assert!(old.is_none(), "{line}: exists");
                 }
                 ["no", "device-alias", "name", name] => {
                     assert!(self.device_aliases.remove(name).is_some(), "{line}: unknown");
+                    // In the basic mode of device aliases a zone would keep the port.
+                    let member = format!("device-alias {name}");
+                    let is_member = |own: &String| *own == member || own.starts_with(&format!("{member} "));
+                    let mut zones =
+                        self.objects.iter().filter(|((kind, _), set)| kind == "zone" && set.iter().any(is_member));
+                    assert_eq!(zones.next(), None, "{line}: a zone has the alias");
                 }
                 ["zoneset", "activate", "name", name, "vsan", "20"] => {
                     assert!(self.objects.contains_key(&("zoneset".to_owned(), name.to_owned())), "{line}: unknown");

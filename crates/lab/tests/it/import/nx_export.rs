@@ -106,6 +106,29 @@ fn an_alias_that_gets_a_second_member_has_never_both_kinds_of_name() {
 }
 
 #[test]
+fn ports_are_released_before_other_aliases_get_them() {
+    let zone = || vec![alias("h1"), alias("s1")];
+    let before = database(&[("h1", PORTS[0]), ("s1", PORTS[1])], zone(), Vec::new());
+    let other = database(&[("h1", PORTS[2]), ("s1", PORTS[1])], zone(), Vec::new());
+    let swapped = database(&[("h1", PORTS[1]), ("s1", PORTS[0])], zone(), Vec::new());
+    let taken = database(&[("h1", PORTS[1])], vec![alias("h1")], Vec::new());
+    let is_line = |script: &Script, text: &str| {
+        let at = script.commands.lines().position(|line| line.trim() == text);
+        at.unwrap_or_else(|| panic!("{text}: {}", script.commands))
+    };
+    for is_enhanced in [false, true] {
+        for after in [&other, &swapped, &taken] {
+            let script = zone_commands(Dialect::NxOs { vsan: 20, is_enhanced }, &before, after).unwrap();
+            // The model refuses a second alias of a port, and the removal of an alias of a zone.
+            runs(&before, after, &script, 0);
+            let gone = is_line(&script, "no device-alias name h1");
+            assert!(is_line(&script, "no member device-alias h1") < gone, "{}", script.commands);
+            assert!(gone < is_line(&script, "member device-alias h1"), "{}", script.commands);
+        }
+    }
+}
+
+#[test]
 fn pending_zones_are_committed_before_device_aliases_in_the_enhanced_mode() {
     let before = database(&[("h1", PORTS[0]), ("s1", PORTS[1])], vec![alias("h1"), alias("s1")], Vec::new());
     let after = database(&[("s1", PORTS[1])], vec![alias("s1")], Vec::new());

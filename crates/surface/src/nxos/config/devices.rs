@@ -7,7 +7,7 @@ use crate::nxos::reply::{Outcome, Problem, Shown, failed};
 use crate::nxos::session::{Place, Session, done, world_wide_name};
 use crate::nxos::settings::{AliasChange, MAX_PENDING, Pending};
 use sanloom_api::zone_database::{Database, Edit, Kind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// `device-alias database`.
 pub fn database(session: &mut Session<'_>, _: &Values) -> Outcome {
@@ -138,23 +138,60 @@ fn apply(session: &mut Session<'_>) -> Outcome {
             session.select(*vsan)?;
             zone_edits::commit(&mut session.room, None, edits)?;
         }
+        session.nx.change(*vsan, |settings| {
+            for change in &changes {
+                match change {
+                    AliasChange::Add(name, _) => settings.rename_alias(name, name),
+                    AliasChange::Rename(from, to) => settings.rename_alias(from, to),
+                    AliasChange::Remove(_) => {}
+                }
+            }
+        });
     }
     session.nx.lock().pending = None;
     done()
 }
 
-/// Edits that a database needs for some changes.
+/// Indices of the removals of aliases that a later change adds again.
+fn added_again(changes: &[AliasChange]) -> BTreeSet<usize> {
+    let mut is_added = BTreeMap::new();
+    let mut found = BTreeSet::new();
+    for (at, change) in changes.iter().enumerate().rev() {
+        match change {
+            AliasChange::Add(name, _) => _ = is_added.insert(name, true),
+            AliasChange::Rename(_, name) => _ = is_added.insert(name, false),
+            AliasChange::Remove(name) => {
+                if is_added.remove(name) == Some(true) {
+                    found.insert(at);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Edits that a database needs for some changes. Zones keep an alias that is removed and added
+/// again, because they refer to its name.
 fn edits(base: Database, changes: &[AliasChange]) -> Vec<Edit> {
     let mut known = base.aliases;
     let mut edits = Vec::new();
-    for change in changes {
+    let mut replaced = BTreeSet::new();
+    let added_again = added_again(changes);
+    for (at, change) in changes.iter().enumerate() {
         match change.clone() {
             AliasChange::Add(name, port) => {
                 let members = vec![port];
+                let is_replaced = replaced.remove(&name);
                 if known.get(&name) != Some(&members) {
                     known.insert(name.clone(), members.clone());
-                    edits.push(Edit::CreateAlias { name, members });
+                    edits.push(match is_replaced {
+                        true => Edit::ReplaceAlias { name, members },
+                        false => Edit::CreateAlias { name, members },
+                    });
                 }
+            }
+            AliasChange::Remove(name) if added_again.contains(&at) && known.contains_key(&name) => {
+                replaced.insert(name);
             }
             AliasChange::Remove(name) => {
                 if known.remove(&name).is_some() {

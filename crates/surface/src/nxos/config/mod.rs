@@ -2,5 +2,6 @@
 
 pub mod devices;
 pub mod interfaces;
+mod members;
 pub mod system;
 pub mod zones;

@@ -1,10 +1,11 @@
 //! Changes of zones, zone sets and FC aliases.
 
+use super::members::{Named, join, keep_targets, lists, named, plain, returned};
 use crate::fos::switches::Date;
 use crate::fos::zone_edits;
 use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, failed};
-use crate::nxos::session::{Place, Session, done, number, world_wide_name};
+use crate::nxos::session::{Place, Session, done};
 use crate::nxos::settings::{MAX_EMPTY, Vsan};
 use crate::nxos::show::zones::{Zoning, zoning};
 use sanloom_api::control::ZoneAction;
@@ -25,7 +26,7 @@ pub fn check_name(name: &str) -> Result<(), Problem> {
 impl Session<'_> {
     /// Adds edits to the transaction of the client. In the basic mode they are committed at the end
     /// of the request.
-    fn edit(&mut self, vsan: u16, edits: Vec<Edit>) -> Result<(), Problem> {
+    pub(super) fn edit(&mut self, vsan: u16, edits: Vec<Edit>) -> Result<(), Problem> {
         self.select(vsan)?;
         zone_edits::edit(&mut self.room, None, edits)?;
         if !self.nx.vsan(vsan).is_enhanced {
@@ -154,7 +155,7 @@ fn pair(session: &mut Session<'_>, values: &Values) -> Result<(u16, [String; 2],
 pub fn rename_zone(session: &mut Session<'_>, values: &Values) -> Outcome {
     let (vsan, [from, to], definition) = pair(session, values)?;
     if definition.is_none() {
-        session.nx.change(vsan, |settings| settings.empty_zones.remove(&from) && settings.empty_zones.insert(to));
+        session.nx.change(vsan, |settings| settings.rename_zone(&from, &to));
         return done();
     }
     session.edit(vsan, vec![Edit::Rename { kind: Kind::Zone, from, to }])?;
@@ -163,13 +164,15 @@ pub fn rename_zone(session: &mut Session<'_>, values: &Values) -> Outcome {
 
 /// `zone clone OLD NEW vsan VSAN`.
 pub fn clone_zone(session: &mut Session<'_>, values: &Values) -> Outcome {
-    let (vsan, [_, name], definition) = pair(session, values)?;
+    let (vsan, [from, name], definition) = pair(session, values)?;
+    let settings = session.nx.vsan(vsan);
     match definition {
         Some(zone) => session.edit(vsan, vec![Edit::CreateZone { name, zone }])?,
-        None if session.nx.vsan(vsan).empty_zones.len() >= MAX_EMPTY => {
-            return Err(failed("% Too many objects without members"));
+        None if settings.empty_zones.len() >= MAX_EMPTY => return Err(failed("% Too many objects without members")),
+        None => {
+            let targets = settings.targets.get(&from).cloned().unwrap_or_default();
+            return keep_targets(session, vsan, &name, targets);
         }
-        None => _ = session.nx.change(vsan, |settings| settings.empty_zones.insert(name)),
     }
     done()
 }
@@ -177,7 +180,15 @@ pub fn clone_zone(session: &mut Session<'_>, values: &Values) -> Outcome {
 fn remove(session: &mut Session<'_>, values: &Values, kind: Kind, missing: &str) -> Outcome {
     let (vsan, name) = (values.vsan().unwrap_or_default(), values.text("NAME").to_owned());
     let zoning = zoning(session, vsan)?;
-    let was_empty = session.nx.change(vsan, |settings| empty(settings, kind).remove(&name));
+    let was_empty = session.nx.change(vsan, |settings| match kind {
+        Kind::Zone => settings.forget_zone(&name),
+        _ => {
+            if kind == Kind::Config {
+                settings.sets_of.values_mut().for_each(|sets| _ = sets.remove(&name));
+            }
+            empty(settings, kind).remove(&name)
+        }
+    });
     session.place = Place::Top;
     if !has(&zoning, kind, &name) || kind == Kind::Alias && zoning.devices.contains_key(&name) {
         return if was_empty { done() } else { Err(failed(missing)) };
@@ -226,93 +237,6 @@ pub fn no_fcalias(session: &mut Session<'_>, values: &Values) -> Outcome {
     remove(session, values, Kind::Alias, "% Alias not present")
 }
 
-/// A member with its role.
-struct Named {
-    member: Member,
-    role: Option<&'static str>,
-}
-
-/// Reads a member: kind, value, and role.
-fn named(session: &mut Session<'_>, zoning: &Zoning, text: &str) -> Result<Named, Problem> {
-    let mut words: Vec<&str> = text.split_whitespace().collect();
-    let roles = [("initiator", "init"), ("target", "target"), ("both", "both")];
-    let last = words.last().copied().unwrap_or_default();
-    let role = roles.iter().find(|(long, _)| last.len() > 2 && long.starts_with(last)).map(|(_, role)| *role);
-    if role.is_some() && words.len() > 2 {
-        words.pop();
-    }
-    let role = role.filter(|_| words.last() != Some(&last));
-    let invalid = || Problem::Syntax("% Invalid command\n".to_owned());
-    let member = match words[..] {
-        ["pwwn", name] => Member::Port(world_wide_name(name).ok_or_else(|| failed("% Invalid pwwn"))?),
-        ["nwwn", name] => {
-            let name = world_wide_name(name).ok_or_else(|| failed("% Invalid nwwn"))?;
-            Member::Port(format!("wwnn:{name}"))
-        }
-        ["fcid", id] => {
-            let digits = id.strip_prefix("0x").ok_or_else(invalid)?;
-            let id = u32::from_str_radix(digits, 16).ok().filter(|id| (1..=0xff_ffff).contains(id));
-            Member::Port(format!("0x{:06x}", id.ok_or_else(|| failed("% Invalid fcid"))?))
-        }
-        ["domain-id", domain, "port-number", port] => {
-            let domain = domain.parse::<u8>().ok().filter(|domain| (1..=239).contains(domain));
-            let port = port.parse::<u8>().ok();
-            let (domain, port) = domain.zip(port).ok_or_else(|| failed("% Invalid domain or port"))?;
-            Member::Port(format!("{domain},{port}"))
-        }
-        ["interface", name] => {
-            let port = number(name).ok_or_else(|| failed("% Invalid interface"))?;
-            let domain = session.select(zoning.vsan)?.domain.ok_or_else(|| failed("% The switch has no domain"))?;
-            Member::Port(format!("{domain},{port}"))
-        }
-        ["device-alias", alias] if zoning.devices.contains_key(alias) => Member::Alias { alias: alias.to_owned() },
-        ["device-alias", alias] => {
-            // An alias of another VSAN of the chassis is created in this one, too.
-            match session.device_aliases()?.remove(alias) {
-                Some(port) => {
-                    let create = Edit::CreateAlias { name: alias.to_owned(), members: vec![port] };
-                    session.edit(zoning.vsan, vec![create])?;
-                    Member::Alias { alias: alias.to_owned() }
-                }
-                None => return Err(failed(format_args!("% Device-alias {alias} not present"))),
-            }
-        }
-        ["fcalias", alias] => {
-            let is_known = zoning.database.aliases.contains_key(alias) && !zoning.devices.contains_key(alias);
-            if !is_known {
-                return Err(failed(format_args!("% Alias {alias} has no members or is not present")));
-            }
-            Member::Alias { alias: alias.to_owned() }
-        }
-        _ => return Err(invalid()),
-    };
-    Ok(Named { member, role })
-}
-
-/// Lists of a definition that get a member with a role.
-fn lists(zone: &Definition, named: &Named, is_smart: bool) -> Definition {
-    let one = vec![named.member.clone()];
-    let (is_member, is_principal) = match (is_smart, named.role) {
-        (true, Some("target")) => (false, true),
-        (true, Some("both")) => (true, true),
-        (true, None) if !zone.principals.is_empty() => (true, true),
-        _ => (true, false),
-    };
-    let list = |is_in: bool| if is_in { one.clone() } else { Vec::new() };
-    Definition { members: list(is_member), principals: list(is_principal) }
-}
-
-/// A zone with the members of two definitions.
-fn join(zone: &Definition, added: &Definition) -> Definition {
-    let both = |own: &[Member], new: &[Member]| own.iter().chain(new).cloned().collect();
-    Definition { members: both(&zone.members, &added.members), principals: both(&zone.principals, &added.principals) }
-}
-
-/// A zone without roles.
-fn plain(zone: Definition) -> Definition {
-    Definition { members: zone.members, principals: Vec::new() }
-}
-
 /// `member …` of a zone, zone set or FC alias.
 pub fn member(session: &mut Session<'_>, values: &Values) -> Outcome {
     let text = values.text("TEXT");
@@ -321,7 +245,7 @@ pub fn member(session: &mut Session<'_>, values: &Values) -> Outcome {
             let zoning = zoning(session, vsan)?;
             let named = named(session, &zoning, text)?;
             let known = zoning.database.zones.get(&name).cloned();
-            let zone = known.clone().unwrap_or_default();
+            let zone = known.clone().unwrap_or_else(|| zoning.kept(&session.nx.vsan(vsan), &name));
             if zone.members.contains(&named.member) || zone.principals.contains(&named.member) {
                 return Err(failed("% Duplicate member"));
             }
@@ -333,17 +257,25 @@ pub fn member(session: &mut Session<'_>, values: &Values) -> Outcome {
                     }
                 });
             }
-            let is_plain = named.role.is_none() && session.is_plain(vsan, &name, &join(&zone, &added));
+            let all = join(&zone, &added);
+            if all.members.is_empty() {
+                return keep_targets(session, vsan, &name, all.principals);
+            }
+            let is_plain = named.role.is_none() && session.is_plain(vsan, &name, &all);
+            let returned = if known.is_none() { returned(session, &zoning, &name) } else { Vec::new() };
             let edit = match known {
-                Some(_) if is_plain => Edit::ReplaceZone { name: name.clone(), zone: plain(join(&zone, &added)) },
+                Some(_) if is_plain => Edit::ReplaceZone { name: name.clone(), zone: plain(all) },
                 Some(_) => Edit::AddToZone { name: name.clone(), zone: added },
-                None => Edit::CreateZone { name: name.clone(), zone: added },
+                None => Edit::CreateZone { name: name.clone(), zone: all },
             };
-            created(session, vsan, Kind::Zone, &name, edit)
+            created(session, vsan, Kind::Zone, &name, std::iter::once(edit).chain(returned).collect())
         }
         Place::Set(vsan, name) => {
             let zoning = zoning(session, vsan)?;
             if !zoning.database.zones.contains_key(text) {
+                if session.nx.vsan(vsan).sets_of.get(text).is_some_and(|sets| sets.contains(&name)) {
+                    return done();
+                }
                 return Err(failed(format_args!("% Zone {text} has no members or is not present")));
             }
             let zones = vec![text.to_owned()];
@@ -353,7 +285,7 @@ pub fn member(session: &mut Session<'_>, values: &Values) -> Outcome {
                 Some(_) => Edit::AddToConfig { name: name.clone(), zones },
                 None => Edit::CreateConfig { name: name.clone(), zones },
             };
-            created(session, vsan, Kind::Config, &name, edit)
+            created(session, vsan, Kind::Config, &name, vec![edit])
         }
         Place::Alias(vsan, name) => {
             let zoning = zoning(session, vsan)?;
@@ -367,16 +299,23 @@ pub fn member(session: &mut Session<'_>, values: &Values) -> Outcome {
                 None => Edit::CreateAlias { name: name.clone(), members },
             };
             session.nx.change(vsan, |settings| settings.fcaliases.insert(name.clone()));
-            created(session, vsan, Kind::Alias, &name, edit)
+            created(session, vsan, Kind::Alias, &name, vec![edit])
         }
         _ => Err(Problem::Syntax("% Invalid command\n".to_owned())),
     }
 }
 
-/// Applies an edit that gives an object a member.
-fn created(session: &mut Session<'_>, vsan: u16, kind: Kind, name: &str, edit: Edit) -> Outcome {
-    session.edit(vsan, vec![edit])?;
-    session.nx.change(vsan, |settings| empty(settings, kind).remove(name));
+/// Applies edits that give an object a member.
+fn created(session: &mut Session<'_>, vsan: u16, kind: Kind, name: &str, edits: Vec<Edit>) -> Outcome {
+    session.edit(vsan, edits)?;
+    session.nx.change(vsan, |settings| match kind {
+        Kind::Zone => {
+            let sets = settings.sets_of.remove(name).unwrap_or_default();
+            settings.empty_sets.retain(|set| !sets.contains(set));
+            settings.forget_zone(name)
+        }
+        _ => empty(settings, kind).remove(name),
+    });
     done()
 }
 
@@ -387,19 +326,23 @@ pub fn no_member(session: &mut Session<'_>, values: &Values) -> Outcome {
     match session.place.clone() {
         Place::Zone(vsan, name) => {
             let zoning = zoning(session, vsan)?;
-            let member = named(session, &zoning, text)?.member;
-            let zone = zoning.database.zones.get(&name).ok_or_else(missing)?;
+            let Named { member, .. } = named(session, &zoning, text)?;
+            let Some(zone) = zoning.database.zones.get(&name) else {
+                let mut targets = zoning.kept(&session.nx.vsan(vsan), &name).principals;
+                let at = targets.iter().position(|own| *own == member).ok_or_else(missing)?;
+                targets.remove(at);
+                return keep_targets(session, vsan, &name, targets);
+            };
             let list = |own: &[Member]| own.iter().filter(|own| **own == member).cloned().collect::<Vec<_>>();
             let gone = Definition { members: list(&zone.members), principals: list(&zone.principals) };
-            let count = gone.members.len() + gone.principals.len();
-            if count == 0 {
+            if gone.members.is_empty() && gone.principals.is_empty() {
                 return Err(missing());
             }
             let words = (name.clone(), zoning.words(&member));
             session.nx.change(vsan, |settings| settings.both.remove(&words));
-            if count < zone.members.len() + zone.principals.len() {
-                let without = |list: &[Member]| list.iter().filter(|own| **own != member).cloned().collect();
-                let rest = Definition { members: without(&zone.members), principals: without(&zone.principals) };
+            let without = |list: &[Member]| list.iter().filter(|own| **own != member).cloned().collect();
+            let rest = Definition { members: without(&zone.members), principals: without(&zone.principals) };
+            if !rest.members.is_empty() {
                 let edit = match session.is_plain(vsan, &name, &rest) {
                     true => Edit::ReplaceZone { name, zone: plain(rest) },
                     false => Edit::RemoveFromZone { name, zone: gone },
@@ -409,12 +352,18 @@ pub fn no_member(session: &mut Session<'_>, values: &Values) -> Outcome {
             }
             let mut edits = vec![Edit::Expunge { kind: Kind::Zone, name: name.clone() }];
             edits.extend(emptied(&zoning, &name));
-            lost(session, &zoning, Kind::Zone, name, edits)
+            lost(session, &zoning, Kind::Zone, name.clone(), edits)?;
+            keep_targets(session, vsan, &name, rest.principals)
         }
         Place::Set(vsan, name) => {
             let zoning = zoning(session, vsan)?;
             let own = zoning.database.configs.get(&name).filter(|own| own.iter().any(|zone| zone == text));
-            let own = own.ok_or_else(missing)?;
+            let Some(own) = own else {
+                // A zone without members may be in the zone set.
+                let mut sets = session.nx.lock();
+                let sets = sets.vsans.entry(vsan).or_default().sets_of.get_mut(text);
+                return if sets.is_some_and(|sets| sets.remove(&name)) { done() } else { Err(missing()) };
+            };
             if own.len() > 1 {
                 session.edit(vsan, vec![Edit::RemoveFromConfig { name, zones: vec![text.to_owned()] }])?;
                 return done();
@@ -440,10 +389,12 @@ pub fn no_member(session: &mut Session<'_>, values: &Values) -> Outcome {
 /// Applies edits after which an object has no members.
 fn lost(session: &mut Session<'_>, zoning: &Zoning, kind: Kind, name: String, edits: Vec<Edit>) -> Outcome {
     session.edit(zoning.vsan, edits)?;
-    let sets: Vec<String> =
-        if kind == Kind::Zone { emptied_sets(zoning, &name).cloned().collect() } else { Vec::new() };
     session.nx.change(zoning.vsan, |settings| {
-        settings.empty_sets.extend(sets);
+        if kind == Kind::Zone {
+            settings.empty_sets.extend(emptied_sets(zoning, &name).cloned());
+            let users = zoning.database.configs.iter().filter(|(_, zones)| zones.contains(&name));
+            settings.sets_of.insert(name.clone(), users.map(|(set, _)| set.clone()).collect());
+        }
         empty(settings, kind).insert(name);
     });
     done()
@@ -508,9 +459,7 @@ pub fn discard(session: &mut Session<'_>, values: &Values) -> Outcome {
         return Ok(Shown::text("No pending info found\n"));
     }
     session.room.zone(None, ZoneAction::Abort)?;
-    session.nx.change(vsan, |settings| {
-        [Kind::Zone, Kind::Config, Kind::Alias].into_iter().for_each(|kind| empty(settings, kind).clear());
-    });
+    session.nx.change(vsan, Vsan::forget_all);
     done()
 }
 
@@ -586,7 +535,7 @@ pub fn clear(session: &mut Session<'_>, values: &Values) -> Outcome {
     let aliases = devices.into_iter().map(|(name, port)| (name, vec![port])).collect();
     session.edit(vsan, vec![Edit::ReplaceAll { defined: Defined { aliases, ..Defined::default() } }])?;
     session.nx.change(vsan, |settings| {
-        [Kind::Zone, Kind::Config, Kind::Alias].into_iter().for_each(|kind| empty(settings, kind).clear());
+        settings.forget_all();
         settings.both.clear();
     });
     session.place = Place::Top;

@@ -4,9 +4,10 @@ use crate::fos::zones::{seen, shown, size_limit};
 use crate::nxos::pattern::Values;
 use crate::nxos::reply::{Outcome, Problem, Shown, absent, object, row, table};
 use crate::nxos::session::{Session, is_port_name};
+use crate::nxos::settings::Vsan;
 use crate::nxos::show::devices::alias_names;
 use sanloom_api::zone_database::{Database, Definition, Member};
-use sanloom_api::zoning::ZoneStatus;
+use sanloom_api::zoning::{ZonePort, ZoneStatus};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,8 @@ type Listed = (String, String, Vec<Value>);
 pub fn zoning(session: &mut Session<'_>, vsan: u16) -> Result<Zoning, Problem> {
     session.select(vsan)?;
     let (status, database) = seen(&mut session.room)?;
+    let databases: Vec<&Database> = status.working.iter().chain([&status.committed]).collect();
+    session.nx.change(vsan, |settings| settings.forget_deleted(&databases));
     let devices = session.aliases_of(vsan, &database);
     Ok(Zoning { vsan, status, database, devices })
 }
@@ -44,6 +47,16 @@ impl Zoning {
             Member::Alias { alias } if self.devices.contains_key(alias) => format!("device-alias {alias}"),
             Member::Alias { alias } => format!("fcalias {alias}"),
         }
+    }
+
+    /// A zone that the fabric does not have, with its targets whose aliases still exist.
+    pub fn kept(&self, settings: &Vsan, name: &str) -> Definition {
+        let exists = |member: &Member| match member {
+            Member::Port(_) => true,
+            Member::Alias { alias } => self.database.aliases.contains_key(alias),
+        };
+        let targets = settings.targets.get(name).into_iter().flatten();
+        Definition { members: Vec::new(), principals: targets.filter(|member| exists(member)).cloned().collect() }
     }
 
     /// True if roles of members count.
@@ -142,26 +155,40 @@ fn defined(
     (text, rows)
 }
 
-/// Addresses of the ports that are logged in, by port name.
-fn online(session: &mut Session<'_>) -> Result<BTreeMap<String, String>, Problem> {
-    Ok(session.room.names()?.objects.into_iter().map(|row| (row.port_name, row.port_id)).collect())
+/// Ports of the name server that a member stands for.
+fn online<'p>(ports: &'p [ZonePort], member: &str) -> Vec<&'p ZonePort> {
+    let is_member = |port: &&ZonePort| match (member.strip_prefix("wwnn:"), member.strip_prefix("0x")) {
+        (Some(node), _) => port.node_name == node,
+        (None, Some(id)) => port.port_id == id,
+        (None, None) => port.port_name == member || format!("{},{}", port.domain, port.switch_port) == member,
+    };
+    ports.iter().filter(is_member).collect()
 }
 
-/// Lines and rows of the zones in force: names, lines of members, rows of members.
-fn active(zoning: &Zoning, names: &BTreeMap<String, String>, online: &BTreeMap<String, String>) -> Vec<Listed> {
+/// Lines and rows of the zones in force: names, lines of members, rows of members. A member that
+/// stands for several ports has a line and a row for each.
+fn active(zoning: &Zoning, names: &BTreeMap<String, String>) -> Vec<Listed> {
     let effective = zoning.status.committed.effective.iter().flat_map(|effective| &effective.zones);
     let one = |zone: &sanloom_api::zone_database::EffectiveZone| {
         let (mut text, mut rows) = (String::new(), Vec::new());
         for (member, role) in with_roles(&zone.members, &zone.principals) {
-            let id = online.get(member);
+            let ids: Vec<String> =
+                online(&zoning.status.ports, member).iter().map(|port| format!("0x{}", port.port_id)).collect();
             let alias = names.get(member).map_or_else(String::new, |alias| format!(" [{alias}]"));
-            text += &match id {
-                Some(id) => format!("  * fcid 0x{id} [{}]{alias}{}\n", port_words(member), role_text(role)),
-                None => format!("    {}{alias}{}\n", port_words(member), role_text(role)),
-            };
-            let mut values = port_values(member, names);
-            values.push(("online_fcid", id.map_or(String::new(), |id| format!("0x{id}")).into()));
-            rows.push(member_row(values, role));
+            let (words, role_text) = (port_words(member), role_text(role));
+            if ids.is_empty() {
+                text += &format!("    {words}{alias}{role_text}\n");
+            }
+            for id in &ids {
+                let words = if member.starts_with("0x") { String::new() } else { format!(" [{words}]") };
+                text += &format!("  * fcid {id}{words}{alias}{role_text}\n");
+            }
+            let offline = ids.is_empty().then(String::new);
+            for id in ids.into_iter().chain(offline) {
+                let mut values = port_values(member, names);
+                values.push(("online_fcid", id.into()));
+                rows.push(member_row(values, role));
+            }
         }
         (zone.zone.clone(), text, rows)
     };
@@ -176,14 +203,17 @@ pub fn zone(session: &mut Session<'_>, values: &Values) -> Outcome {
     for (vsan, _) in session.wanted(values.vsan())? {
         let zoning = zoning(session, vsan)?;
         let mut zones: Vec<Listed> = if is_active {
-            let online = online(session)?;
-            active(&zoning, &names, &online)
+            active(&zoning, &names)
         } else {
             let defined = zoning.database.zones.iter().map(|(name, zone)| {
                 let (text, rows) = defined(&zoning, zone, &names, 2);
                 (name.clone(), text, rows)
             });
-            let empty = session.nx.vsan(vsan).empty_zones.into_iter().map(|name| (name, String::new(), Vec::new()));
+            let settings = session.nx.vsan(vsan);
+            let empty = settings.empty_zones.iter().map(|name| {
+                let (text, rows) = self::defined(&zoning, &zoning.kept(&settings, name), &names, 2);
+                (name.clone(), text, rows)
+            });
             defined.chain(empty).collect()
         };
         zones.retain(|(name, ..)| only.is_none_or(|only| only == name));
@@ -210,9 +240,8 @@ pub fn zone_set(session: &mut Session<'_>, values: &Values) -> Outcome {
     for (vsan, _) in session.wanted(values.vsan())? {
         let zoning = zoning(session, vsan)?;
         let mut sets: Vec<(String, Vec<Listed>)> = if is_active {
-            let online = online(session)?;
             let effective = zoning.status.committed.effective.as_ref();
-            effective.map(|own| (own.config.clone(), active(&zoning, &names, &online))).into_iter().collect()
+            effective.map(|own| (own.config.clone(), active(&zoning, &names))).into_iter().collect()
         } else {
             let set = |(name, zones): (&String, &Vec<String>)| {
                 let zone = |zone: &String| {
