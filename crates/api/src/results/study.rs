@@ -39,7 +39,8 @@ pub struct Setting {
 pub struct WhatIfRow {
     /// Name of the broken link, switch, chassis, HBA or storage port.
     pub name: String,
-    /// Kind of the broken element: `link`, `switch`, `chassis`, `hba` or `array`.
+    /// Kind of the broken element: `link`, `switch`, `chassis`, `hba`, `array`, `gateway`, `server`
+    /// (a metadata server of virtual disks), or another value of `whatif --only`.
     pub kind: String,
     /// True if I/O recovered: every path is usable or lost for good, and the throughput is steady.
     /// False if storage is cut off and no host completes a request after it.
@@ -75,7 +76,8 @@ pub struct WhatIfRow {
     pub paths_lost: u64,
     /// Pairs of host and storage system without a path; the length of `cut_off`.
     pub pairs_cut_off: u64,
-    /// Storage that a host cannot reach as long as the element is broken.
+    /// Storage that a host cannot reach as long as the element is broken. A host that holds a map
+    /// of virtual disks continues without their metadata server, but cannot start without it.
     pub cut_off: Vec<CutOff>,
     /// Requests failed after all retries, from the failure on, less those that fail without the
     /// failure as well.

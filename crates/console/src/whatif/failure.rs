@@ -33,6 +33,8 @@ pub enum Kind {
     Controller,
     /// Gateway between hosts and the storage behind it
     Gateway,
+    /// Metadata server of virtual disks
+    Server,
 }
 
 impl Kind {
@@ -51,6 +53,7 @@ impl Kind {
             Kind::Battery => "battery",
             Kind::Controller => "controller",
             Kind::Gateway => "gateway",
+            Kind::Server => "server",
         }
     }
 }
@@ -92,6 +95,8 @@ pub enum Cause {
     InfinibandSwitch(u16),
     /// Index of the storage system that is the failed gateway.
     Gateway(u16),
+    /// Index of the storage system that is the failed metadata server.
+    Server(u16),
 }
 
 impl Cause {
@@ -113,6 +118,7 @@ impl Cause {
             Cause::InfinibandLink(link) => Some(Part::InfinibandLink(link)),
             Cause::InfinibandSwitch(switch) => Some(Part::InfinibandSwitch(switch)),
             Cause::Gateway(storage) => Some(Part::Gateway(storage)),
+            Cause::Server(storage) => Some(Part::MetadataServer(storage)),
         }
     }
 }
@@ -165,6 +171,7 @@ pub fn all(lab: &Lab, only: &[Kind]) -> Vec<Single> {
     failures.extend(on_infiniband(lab));
     failures.extend(behind_controllers(lab));
     failures.extend(gateways(lab));
+    failures.extend(servers(lab));
     // Ports of hosts before those of storage, each in the order of the links.
     failures.sort_by_key(|single| single.kind);
     let (dark, dark_ethernet) = (lab.links_down_at_start(), ethernet_links_down_at_start(lab));
@@ -240,6 +247,15 @@ fn gateways(lab: &Lab) -> Vec<Single> {
         cause: Cause::Gateway(storage),
     };
     sanloom_fc::san::gateways(lab).map(single).collect()
+}
+
+/// Failures of metadata servers. Hosts continue with the maps that they hold then.
+fn servers(lab: &Lab) -> impl Iterator<Item = Single> {
+    lab.live.out_of_band.keys().map(|server| Single {
+        name: lab.storage[usize::from(*server)].name.clone(),
+        kind: Kind::Server,
+        cause: Cause::Server(*server),
+    })
 }
 
 /// Failures of controllers, disks and batteries. Disks of a group are alike, so the first one
@@ -321,7 +337,7 @@ pub fn inject(lab: &mut Lab, at: Picos, cause: Cause) {
         }
         Cause::Disk(storage, lun) => vec![FaultKind::DiskFailure { storage, lun, member: 0 }],
         Cause::Battery(storage) => vec![FaultKind::CacheBattery { storage }],
-        Cause::Gateway(storage) => vec![FaultKind::PowerFailure { storage }],
+        Cause::Gateway(storage) | Cause::Server(storage) => vec![FaultKind::PowerFailure { storage }],
         Cause::Controller(storage, controller) => vec![FaultKind::ControllerFailure { storage, controller }],
         Cause::Chassis(first) => {
             let of_chassis = topology::chassis(lab).into_iter().find(|chassis| chassis.switches.contains(&first));

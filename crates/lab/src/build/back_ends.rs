@@ -220,18 +220,14 @@ pub(super) fn host_port(
     let here = |link: &&sanloom_fc::config::Link| {
         link.ends.iter().any(|end| (end.node, end.port) == (Node::Host(number), port))
     };
-    let link = lab.links.iter().enumerate().find(|(_, link)| here(link));
+    let link = lab.links.iter().find(here);
     let help = match port {
         0 => "give the host `fcoe`, or a [[link]] to a switch without `ethernet`",
         _ => "add a [[link]] to a switch without `ethernet`",
     };
     match link {
         None => refuse(format!("no link begins at port {port} of `{name}`"), help),
-        Some((number, link)) if live.ethernet.contains_key(&number) => refuse(
-            format!("`{name}` is a machine of its own, at the other end of the Ethernet link `{}`", link.name),
-            "remove `ethernet` from the link, so that the host is inside the process",
-        ),
-        Some((_, link)) if !link.ends.iter().any(|end| matches!(end.node, Node::Switch(_))) => {
+        Some(link) if !link.ends.iter().any(|end| matches!(end.node, Node::Switch(_))) => {
             refuse(format!("the link `{}` does not lead from `{name}` to a switch", link.name), help)
         }
         Some(_) => Some(wwpn),

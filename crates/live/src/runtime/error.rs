@@ -52,6 +52,18 @@ pub enum UpError {
         /// Name of the back end.
         back_end: String,
     },
+    /// The host of a back end is another machine, which only a simulation has.
+    #[error(
+        "the back end `{back_end}` logs in with `{host}`, which is a machine of its own at the other end of the Ethernet link `{link}`; remove `ethernet` from the link, so that the host is inside the process"
+    )]
+    BackEndElsewhere {
+        /// Name of the back end.
+        back_end: String,
+        /// Name of the host.
+        host: String,
+        /// Name of the link.
+        link: String,
+    },
     /// A storage system is a metadata server, which only a simulation has.
     #[error(
         "`{storage}` is a metadata server (out_of_band), which only a simulation has; remove `out_of_band`, so that commands for its virtual disks pass through it"

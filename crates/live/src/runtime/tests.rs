@@ -480,3 +480,30 @@ lun = 0
         "{refused}"
     );
 }
+
+/// The simulator accepts the lab.
+#[test]
+fn a_back_end_behind_another_machine_is_refused_with_a_remedy() {
+    let text = r#"
+[switch.sw1]
+[host.card]
+[storage.array]
+lun_size = "64MiB"
+[[link]]
+from = "card"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+[[link]]
+from = "array"
+to = "sw1"
+[pool.disks]
+extent = "4MiB"
+[back_end.first]
+pool = "disks"
+host = "card"
+target_port = "array"
+"#;
+    let refused = Runtime::up(lab("remote", text), &Options::default()).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("`card`, which is a machine of its own") && refused.contains("`card-sw1`"), "{refused}");
+    assert!(refused.contains("remove `ethernet` from the link"), "{refused}");
+}

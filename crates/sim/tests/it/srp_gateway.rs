@@ -213,3 +213,55 @@ fn two_runs_through_a_gateway_are_the_same() {
     let run = || format!("{:?}", labs::run(&labs::lab(&text)));
     assert_eq!(run(), run());
 }
+
+/// The card of the gateway is an adapter of FCoE, at a link with `ethernet`.
+#[test]
+fn a_gateway_reaches_its_array_through_an_adapter_of_fcoe() {
+    let text = r#"
+[run]
+duration = "200ms"
+warmup = "50ms"
+[infiniband_switch.ib]
+[ethernet_switch.lan]
+pfc = 3
+[switch.fcf]
+[host.server]
+queue_depth = 64
+[host.card]
+queue_depth = 256
+[storage.bridge]
+srp = {}
+gateway = { host = "card", target_port = "array", forwarding = "command" }
+[storage.array]
+rate = "100k/s"
+[[link]]
+from = "{server,bridge}"
+to = "ib"
+rate = "4xQDR"
+[[link]]
+from = "{card,fcf}"
+to = "lan"
+rate = "10GbE"
+mtu = 2500
+[[link]]
+from = "card"
+to = "fcf"
+ethernet = { vlan = 100 }
+[[link]]
+from = "array"
+to = "fcf"
+rate = "16GFC"
+[workload.load]
+hosts = "server"
+targets = "bridge"
+depth = 16
+size = "64KiB"
+"#;
+    let results = labs::run(&labs::lab(text));
+    assert_eq!(results.totals.io.ios_failed, 0);
+    // A frame of 2,112 bytes of data takes 2,200 on the line: 24 + 4 of FC, 14 + 4 of FCoE, 18 + 4 of
+    // tagged Ethernet, 20 of preamble and gap. 31 of them, and one of 64 bytes, carry a request.
+    let line = 1_250.0 * 65_536.0 / (31.0 * 2_200.0 + 152.0);
+    let rate = labs::mb_per_s(&results);
+    assert!((0.95 * line..line).contains(&rate), "{rate} of {line} MB/s");
+}

@@ -94,6 +94,7 @@ impl Store {
                 "disk" => Cause::Disk(line.index, line.lun),
                 "battery" => Cause::Battery(line.index),
                 "gateway" => Cause::Gateway(line.index),
+                "server" => Cause::Server(line.index),
                 "controller" => Cause::Controller(line.index, line.lun as u8),
                 _ => Cause::Switch(line.index),
             };
@@ -131,6 +132,7 @@ impl Store {
                 Cause::Disk(index, lun) => ("disk", index, lun),
                 Cause::Battery(index) => ("battery", index, 0),
                 Cause::Gateway(index) => ("gateway", index, 0),
+                Cause::Server(index) => ("server", index, 0),
                 Cause::Controller(index, number) => ("controller", index, number.into()),
             };
             let (study, kind, replication) = (self.study.clone(), kind.to_owned(), key.1);

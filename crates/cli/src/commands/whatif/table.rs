@@ -4,8 +4,8 @@ use super::outcome::Case;
 use sanloom_api::results::{CutOff, WhatIfRow};
 use sanloom_console::report::terminal::grid::{Column, Grid};
 use sanloom_console::report::{csv, format};
-use sanloom_console::whatif::NO_FAILURES;
 use sanloom_console::whatif::failure::LeftOut;
+use sanloom_console::whatif::{NO_FAILURES, NOTE_ON_SERVERS, is_server};
 use std::io::{self, Write};
 
 /// Rows of the table; the files have all.
@@ -80,6 +80,7 @@ pub fn text(heading: &Heading<'_>, cases: &[Case], width: usize) -> String {
         grid.render(width)
     );
     let cut: Vec<&Case> = cases.iter().take(ROWS).filter(|case| !case.row.cut_off.is_empty()).collect();
+    let has_server = cut.iter().any(|case| is_server(&case.row));
     if !cut.is_empty() {
         out.push_str("\nCut off for good\n");
     }
@@ -95,6 +96,9 @@ pub fn text(heading: &Heading<'_>, cases: &[Case], width: usize) -> String {
             case.row.kind,
             format::clean(&pairs.join("; "))
         ));
+    }
+    if has_server {
+        out.push_str(&format!("\n{NOTE_ON_SERVERS}\n"));
     }
     out
 }
@@ -126,6 +130,7 @@ fn pair(cut: &CutOff) -> String {
 fn recovery(row: &WhatIfRow) -> String {
     match (row.recovery_s, row.pairs_cut_off) {
         (None, _) => "none".to_owned(),
+        (Some(recovery_s), _) if is_server(row) => format::seconds(recovery_s),
         (Some(recovery_s), 0) => format::seconds(recovery_s),
         (Some(recovery_s), _) => format!("others {}", format::seconds(recovery_s)),
     }

@@ -3,7 +3,7 @@
 use super::page::{Page, Section, escape};
 use super::{Cell, Table};
 use crate::report::format::{self, mb_per_s, percent, seconds, us};
-use crate::whatif::NO_FAILURES;
+use crate::whatif::{NO_FAILURES, NOTE_ON_SERVERS, is_server};
 use sanloom_api::results::{SweepRow, WhatIfRow};
 use sanloom_api::words::plural;
 use serde_json::{Map, Value, json};
@@ -266,7 +266,7 @@ fn ranking(rows: &[WhatIfRow]) -> String {
     for (i, row) in rows.iter().enumerate() {
         let stall = if row.stall_ended { seconds(row.longest_stall_s) } else { "for good".to_owned() };
         let recovery = match row.recovery_s {
-            Some(recovery_s) if row.pairs_cut_off > 0 => {
+            Some(recovery_s) if row.pairs_cut_off > 0 && !is_server(row) => {
                 Cell::number(recovery_s, format!("others {}", seconds(recovery_s)))
             }
             Some(recovery_s) => Cell::number(recovery_s, seconds(recovery_s)),
@@ -296,6 +296,10 @@ fn ranking(rows: &[WhatIfRow]) -> String {
 }
 
 fn cut_off_table(rows: &[WhatIfRow]) -> String {
+    let note = match rows.iter().any(|row| is_server(row) && row.pairs_cut_off > 0) {
+        true => format!("<p>{NOTE_ON_SERVERS}</p>\n"),
+        false => String::new(),
+    };
     let mut table = Table::new("cut-off")
         .text("What fails")
         .text("Kind")
@@ -314,5 +318,5 @@ fn cut_off_table(rows: &[WhatIfRow]) -> String {
             ]);
         }
     }
-    table.html()
+    table.html() + &note
 }

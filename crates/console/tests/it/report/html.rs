@@ -2,11 +2,16 @@
 
 use crate::report::fixture;
 use sanloom_api::results::{
-    EthernetSwitchResult, FcipLinkResult, IpRouterResult, IscsiSessionResult, Results, Setting, SweepRow, WhatIfRow,
+    CutOff, EthernetSwitchResult, FcipLinkResult, IpRouterResult, IscsiSessionResult, Results, Setting, SweepRow,
+    WhatIfRow,
 };
 use sanloom_console::report::figure9::{self, Curve, Panel, PaperPoint};
 use sanloom_console::report::html::{ComparedRow, compare, report, sweep, whatif};
 use sanloom_console::report::terminal;
+use sanloom_console::whatif::NOTE_ON_SERVERS;
+use sanloom_console::whatif::failure::{self, Kind};
+use sanloom_console::whatif::trial::Plan;
+use sanloom_lab::topology::{Reach, Report};
 
 /// Writes the pages to the folder named by `SANLOOM_PAGES`, for inspection.
 #[test]
@@ -468,4 +473,34 @@ fn attributes(page: &str, names: &[&str]) -> Vec<String> {
         }
     }
     out
+}
+
+/// The row of a server cuts off the hosts that `check` names.
+#[test]
+fn a_what_if_study_explains_the_row_of_a_metadata_server() {
+    let text = include_str!("../../../../../examples/out-of-band.toml");
+    let lab =
+        sanloom_lab::load("out-of-band.toml", text, &[]).unwrap_or_else(|bad| panic!("{}", bad.render(false))).lab;
+    let failures = failure::all(&lab, &[Kind::Server]);
+    let [server] = &failures[..] else { panic!("{failures:?}") };
+    assert_eq!((server.name.as_str(), server.kind.word()), ("meta", "server"));
+    let part = server.cause.part(&lab).expect("hosts lose storage");
+    let cut = Reach::of(&lab, &[]).cut_off(part);
+    assert_eq!(cut.len(), 4);
+    assert_eq!(Report::of(&lab, &[]).single_points.iter().find(|point| point.part == part).map(|p| p.hosts), Some(4));
+    let trial = Plan::new(lab).fail(server.cause, 0).expect("nobody interrupts");
+    // Requests to extents that no map holds yet take all places of the queue, and fail after 30 s.
+    assert!(trial.hosts.iter().all(|host| host.bytes == 0 && host.failed > 0), "{trial:?}");
+
+    let row = |kind: &str| WhatIfRow {
+        kind: kind.to_owned(),
+        pairs_cut_off: 1,
+        cut_off: vec![CutOff { host: "h".to_owned(), storage: "meta".to_owned(), luns: vec!["meta:lun0".to_owned()] }],
+        recovery_s: Some(0.5),
+        ..whatif_rows().swap_remove(0)
+    };
+    let page = |kind| whatif("synthetic", &[row(kind)], "sanloom whatif synthetic.toml");
+    let (server, array) = (page("server"), page("array"));
+    assert!(server.contains(NOTE_ON_SERVERS) && !server.contains(">others "), "{server}");
+    assert!(!array.contains(NOTE_ON_SERVERS) && array.contains(">others "), "{array}");
 }

@@ -9,7 +9,7 @@ use crate::runtime::instance::Instance;
 use crate::runtime::operations::volumes::{VolumeAdmin, unit_of};
 use crate::state::{Agreement, KeptVolume, StateError};
 use crate::volumes::{InitiatorPorts, LunPlan, NewBackEnd, Through, VolumeEngine};
-use sanloom_fc::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd};
+use sanloom_fc::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd, Node};
 use sanloom_fc::san::Lab;
 use sanloom_scsi::disk::DiskConfig;
 use sanloom_scsi::iscsi::initiator::SessionConfig;
@@ -18,6 +18,7 @@ use sanloom_scsi::map::{
     Freed, Layout, LunBlock, LunConfig, LunId, Map, PoolConfig, PoolId, Segment, Volume, VolumeId,
 };
 use sanloom_scsi::time::Span;
+use sanloom_wire::Wwpn;
 
 /// Maximum number of commands in flight for one back-end LUN.
 const QUEUE_DEPTH: u16 = 128;
@@ -84,6 +85,9 @@ impl Builder<'_> {
                     return Err(UpError::BackEndPaths { back_end: back_end.name.clone() });
                 }
                 BackEndTarget::Fcp(FcpBackEnd { initiator, target, .. }) => {
+                    if let Some((host, link)) = elsewhere(&lab, *initiator) {
+                        return Err(UpError::BackEndElsewhere { back_end: back_end.name.clone(), host, link });
+                    }
                     let port = live.host_ports().iter().position(|port| port == initiator).unwrap_or_default();
                     Through::Port(port, *target)
                 }
@@ -133,6 +137,21 @@ pub(in crate::runtime) fn new_back_ends(instance: &Instance, lab: &Lab) -> Resul
         });
     }
     Ok(new)
+}
+
+/// Returns the host of a port and its link if the host is another machine.
+fn elsewhere(lab: &Lab, port: Wwpn) -> Option<(String, String)> {
+    if lab.live.uplinks.contains_key(&port) {
+        return None;
+    }
+    let links = lab.live.ethernet.keys().filter_map(|link| lab.links.get(*link));
+    let mut ends = links.flat_map(|link| link.ends.iter().map(move |end| (link, end)));
+    ends.find_map(|(link, end)| {
+        let Node::Host(number) = end.node else { return None };
+        let host = lab.hosts.get(usize::from(number))?;
+        let is_own = host.hbas.get(usize::from(end.port)).is_some_and(|hba| hba.wwpn == port);
+        is_own.then(|| (host.name.clone(), link.name.clone()))
+    })
 }
 
 /// Adds a stored volume to its storage system.
