@@ -43,8 +43,8 @@ impl Series {
         (step as f64 * self.interval_s * 1e12).round() / 1e12
     }
 
-    /// All columns: the totals, then hosts, links of Fibre Channel, those of other planes, and storage
-    /// systems.
+    /// All columns: the totals, then hosts, links of Fibre Channel, those of other planes, and
+    /// storage systems.
     pub fn columns(&self) -> Vec<SeriesColumn<'_>> {
         let lengths = [
             ("total", 1),

@@ -308,8 +308,8 @@ impl Default for SrpTarget {
 }
 
 impl Infiniband {
-    /// Share of the time, in percent, for which the blocks of one end keep the line busy with packets
-    /// of the MTU.
+    /// Share of the time, in percent, for which the blocks of one end keep the line busy with
+    /// packets of the MTU.
     pub fn busy_percent(&self, link: &InfinibandLink, side: usize, blocks: u16) -> u64 {
         link.busy_percent(self.subnet.mtu, self.hold(link, side), blocks)
     }

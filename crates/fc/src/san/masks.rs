@@ -6,6 +6,16 @@ use sanloom_scsi::scsi::{InitiatorName, LunMap, Masking};
 use sanloom_wire::Wwpn;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Returns the hosts whose workloads name a LUN, which may be a virtual disk of a metadata server;
+/// all hosts in a lab without workloads.
+pub fn users_of(lab: &Lab, lun: Target) -> BTreeSet<u16> {
+    if lab.workloads.is_empty() {
+        return (0..lab.hosts.len() as u16).collect();
+    }
+    let workloads = lab.workloads.iter().filter(|workload| workload.named_targets().contains(&lun));
+    workloads.flat_map(|workload| &workload.hosts).copied().collect()
+}
+
 impl Lab {
     /// Masking of a storage system. A unit has the same number for every initiator that sees it.
     pub fn masking(&self, storage: u16) -> Masking {
@@ -38,16 +48,6 @@ impl Lab {
     /// workloads.
     pub fn luns_in_use(&self, host: u16, storage: u16) -> BTreeSet<u16> {
         self.luns_of(storage, |workload| workload.hosts.contains(&host))
-    }
-
-    /// Hosts whose workloads name a LUN, which may be a virtual disk of a metadata server; all hosts
-    /// in a lab without workloads.
-    pub fn users_of(&self, lun: Target) -> BTreeSet<u16> {
-        if self.workloads.is_empty() {
-            return (0..self.hosts.len() as u16).collect();
-        }
-        let workloads = self.workloads.iter().filter(|workload| workload.named_targets().contains(&lun));
-        workloads.flat_map(|workload| &workload.hosts).copied().collect()
     }
 
     /// LUNs of a storage system that any workload uses; all of them in a lab without workloads.

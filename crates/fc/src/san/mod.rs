@@ -42,7 +42,7 @@ pub use gateways::{Behind, behind, gateways, hosts_of_gateway, is_gateway};
 pub use infiniband::{InfinibandInterface, SrpPaths, ipoib_level};
 pub use ipoib::{IpPaths, IpWay};
 pub use join::{JoinEnd, Joined, Obstacle, join};
-pub use masks::LunGroup;
+pub use masks::{LunGroup, users_of};
 pub use permitted::PermittedPairs;
 pub use precision::{Precision, Quantity};
 pub use problem::{Place, Problem, ProblemKind, Section};

@@ -20,6 +20,7 @@ mod listed;
 mod nodes;
 mod nxos;
 mod nxos_config;
+mod nxos_interfaces;
 mod plan;
 mod report;
 mod rest;

@@ -3,6 +3,7 @@
 use super::facts::{Entry, FarEnd, Kind, Login, Member, Os, PortRef, State, Trunk, speed, wwn};
 use super::lines::{Reader, Section};
 use super::nxos_config::{self, Cursor};
+use super::nxos_interfaces;
 use super::report::Fate;
 use sanloom_fc::config::ZoneDefault;
 
@@ -303,7 +304,7 @@ pub(super) fn brief_line(reader: &mut Reader<'_>, text: &str) -> Fate {
     let up = words.iter().enumerate().skip(3).find(|(_, word)| *word == "up" || *word == "trunking");
     let far = up.and_then(|(place, _)| words[place + 1..].iter().find_map(|word| FarEnd::of_mode(word)));
     let state = State { at, seen, interface: first.to_owned(), far };
-    if !nxos_config::is_interface(first) {
+    if !nxos_interfaces::is_interface(first) {
         if first == "mgmt0"
             && let Some(address) = words.iter().find(|word| word.contains('.') && word.contains('/'))
         {

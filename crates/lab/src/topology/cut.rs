@@ -6,7 +6,7 @@ use super::part::Part;
 use sanloom_fc::config::{EthernetLink, EthernetNode, LinkEnd, Node, Target};
 use sanloom_fc::san::{
     AttachedPort, EthernetInterface, FcoePath, Lab, NetworkPart, PermittedPairs, SessionReach,
-    ethernet_links_down_at_start, fcoe_paths_without, lun_of_back_end,
+    ethernet_links_down_at_start, fcoe_paths_without, lun_of_back_end, users_of,
 };
 use sanloom_storage::backstore::CacheConfig;
 use sanloom_storage::cache::WriteMode;
@@ -140,8 +140,9 @@ impl<'l> Reach<'l> {
         lost
     }
 
-    /// Returns the virtual disks of a metadata server that hosts use, and whose back ends they reach
-    /// without a failure. Without the server, a host that starts cannot fetch the map of any of them.
+    /// Returns the virtual disks of a metadata server that hosts use, and whose back ends they
+    /// reach without a failure. Without the server, a host that starts cannot fetch the map of any
+    /// of them.
     fn disks_without_map(&self, server: u16) -> HostLuns {
         let live = &self.lab.live;
         let mut lost = HostLuns::new();
@@ -149,7 +150,7 @@ impl<'l> Reach<'l> {
             let of_pool = live.back_ends.iter().filter(|back_end| back_end.pool == volume.pool);
             let behind: BTreeSet<Target> =
                 of_pool.filter_map(|back_end| lun_of_back_end(self.lab, live, back_end)).collect();
-            let users = self.lab.users_of(Target { storage: server, lun });
+            let users = users_of(self.lab, Target { storage: server, lun });
             for ((host, storage), luns) in &self.joined {
                 let is_behind = luns.iter().any(|lun| behind.contains(&Target { storage: *storage, lun: *lun }));
                 if is_behind && users.contains(host) {

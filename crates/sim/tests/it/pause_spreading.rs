@@ -265,8 +265,8 @@ for = "60ms"
     }
 }
 
-/// A storm at one host of a leaf and spine fabric. Without it, all ports are nearly full, so while it
-/// lasts, each is busy for about half of the time.
+/// A storm at one host of a leaf and spine fabric. Without it, all ports are nearly full, so while
+/// it lasts, each is busy for about half of the time.
 #[test]
 fn no_port_is_blamed_for_the_pauses_of_a_storm_elsewhere() {
     let text = r#"

@@ -259,8 +259,8 @@ size = "64KiB"
 "#;
     let results = labs::run(&labs::lab(text));
     assert_eq!(results.totals.io.ios_failed, 0);
-    // A frame of 2,112 bytes of data takes 2,200 on the line: 24 + 4 of FC, 14 + 4 of FCoE, 18 + 4 of
-    // tagged Ethernet, 20 of preamble and gap. 31 of them, and one of 64 bytes, carry a request.
+    // A frame of 2,112 bytes of data takes 2,200 on the line: 24 + 4 of FC, 14 + 4 of FCoE, 18 + 4
+    // of tagged Ethernet, 20 of preamble and gap. 31 of them, and one of 64 bytes, carry a request.
     let line = 1_250.0 * 65_536.0 / (31.0 * 2_200.0 + 152.0);
     let rate = labs::mb_per_s(&results);
     assert!((0.95 * line..line).contains(&rate), "{rate} of {line} MB/s");

@@ -229,8 +229,8 @@ fn the_advised_blocks_fill_a_long_cable_and_fewer_do_not() {
     assert!(advised.findings.iter().all(|finding| !finding.title.contains("too few blocks")));
 }
 
-/// No lane has the blocks for 10 km: those that one may have are tried, and `check` says how far they
-/// reach.
+/// No lane has the blocks for 10 km: those that one may have are tried, and `check` says how far
+/// they reach.
 #[test]
 fn the_most_blocks_of_a_lane_are_advised_for_a_cable_that_needs_more() {
     let text = lab(1, "4xQDR", 2_048, "", &requests(64, 1.0));
