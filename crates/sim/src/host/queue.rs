@@ -116,6 +116,7 @@ impl IoQueue {
     /// Returns the next command to send, if one waits and `max_outstanding` allows it. Check that a
     /// path and its HBA can accept it, then [`IoQueue::pop`] it. The result stays the same until
     /// the next push, pop or completion.
+    #[inline]
     pub fn peek(&mut self) -> Option<(CommandId, Command)> {
         if !self.has_room() {
             return None;

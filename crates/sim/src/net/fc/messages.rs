@@ -115,6 +115,7 @@ impl Messages {
     }
 
     /// Returns the next part of a message, and whether it is the last one.
+    #[inline]
     pub fn next_part(&self, tx: &mut MessageTx) -> Option<(FrameRef, bool)> {
         let slot = &self.slots[tx.number as usize];
         let header = &slot.message()?.header;
