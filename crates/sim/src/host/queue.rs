@@ -82,6 +82,7 @@ impl IoQueue {
     }
 
     /// Adds a request of `stream` that arrived at `arrival_ps`.
+    #[inline]
     pub fn push(&mut self, request: Request, arrival_ps: u64, stream: u32) -> Pushed {
         let full = |limit: u32| self.waiting.level() >= u64::from(limit);
         if self.config.max_waiting.is_some_and(full) {
@@ -144,6 +145,7 @@ impl IoQueue {
     }
 
     /// Removes the command that [`IoQueue::peek`] returned; it now counts as outstanding.
+    #[inline]
     pub fn pop(&mut self, now_ps: u64) -> Option<(CommandId, Command)> {
         let (id, command) = self.peek()?;
         match self.config.scheduler {
